@@ -133,7 +133,7 @@ test('a page that was open before an upgrade loads itself anew where a part of i
 test('names from outside are text, and axe finds nothing on any page in either scheme', {
   skip: noBrowser,
 }, async () => {
-  await site.as('ada', async (page) => {
+  await site.again('ada', async (page) => {
     await page.getByLabel('Public key', { exact: true }).fill(adaKey);
     await page.getByRole('button', { name: 'Register the key' }).click();
     await page.getByText('You can log in to').waitFor();
@@ -153,7 +153,7 @@ test('the menu has what is for the person, in groups, and on a phone three pages
   const names = (page: Page, group: string) =>
     page.locator('.sheet').getByRole('region', { name: group }).getByRole('link').allInnerTexts();
   await setSimulated(site.app.test, alpha, { storage: { types: ['ceph', 'weka'], quotaBytes: 5e12 } });
-  await site.as('ada', async (page) => {
+  await site.again('ada', async (page) => {
     assert.deepEqual(await names(page, 'Me'), ['Start', 'Access', 'Keys', 'Sessions']);
     const lab = ['Members', 'Requests', 'Clusters', 'GPUs', 'Active sessions', 'Audit'];
     assert.deepEqual(await names(page, 'Lab'), lab);

@@ -4,7 +4,7 @@ import type { Locator, Page } from 'playwright-core';
 
 export interface Keyboard {
   press(key: string): Promise<void>;
-  /** Types into what has the focus, in place of what it has. */
+  /** Puts it into what has the focus, in place of what it has, at once: each letter costs a drawing of the page. */
   type(text: string): Promise<void>;
   /** Goes on with Tab (or back, with Shift+Tab) until this has the focus. */
   tabTo(target: Locator, key?: 'Tab' | 'Shift+Tab'): Promise<void>;
@@ -36,6 +36,7 @@ const faultOfFocus = `(() => {
   return over === null || one.contains(over) || over.contains(one) ? '' : 'covered: ' + name;
 })()`;
 
+const focusOf = `(one) => (one === document.activeElement ? 'focused' : one.isConnected ? 'other' : 'gone')`;
 const focused = (page: Page) => page.locator(':focus');
 const whereFocusIs = (page: Page) => page.evaluate('document.activeElement?.outerHTML.slice(0, 160)');
 
@@ -47,8 +48,14 @@ export async function tabTo(
   check?: () => Promise<void>,
 ): Promise<void> {
   await target.waitFor();
+  let handle = await target.elementHandle();
   for (let left = mostStops; left > 0; left -= 1) {
-    if ((await target.and(focused(page)).count()) > 0) return;
+    let state = await handle?.evaluate(focusOf);
+    if (state === 'gone') {
+      handle = await target.elementHandle();
+      state = await handle?.evaluate(focusOf);
+    }
+    if (state === 'focused') return;
     await page.keyboard.press(key);
     await check?.();
   }
@@ -77,7 +84,7 @@ export async function useKeyboard(page: Page): Promise<Keyboard> {
     press: (key) => keyboard.press(key),
     async type(text) {
       await keyboard.press('Control+a');
-      await keyboard.type(text);
+      await keyboard.insertText(text);
     },
     tabTo: (target, key) => tabTo(page, target, key, checkFocus),
     async activate(target, key = 'Enter') {

@@ -44,7 +44,7 @@ test('is everything converged: what must be mended is said in words, and comes a
 test('who is on: a session is closed with a reason that its person reads, and is in what is past and in the audit trail', {
   skip: noBrowser,
 }, async () => {
-  await site.as('root', async (page) => {
+  await site.again('root', async (page) => {
     await show(page, '/who');
     await page.getByText('No one is logged in through the gateway').waitFor();
     using bob = await personOfConsole(site.app, 'bob');

@@ -19,6 +19,8 @@ class Site implements AsyncDisposable {
   readonly #number: number;
   readonly #browser: Browser;
   readonly #cookies = new Map<string, Cookie[]>();
+  /** By person, the page that they used last. */
+  readonly #left = new Map<string, Page>();
 
   constructor(app: ConsoleApp, browser: Browser) {
     this.app = app;
@@ -31,25 +33,37 @@ class Site implements AsyncDisposable {
    * A page that a person is signed in with, and what the browser complained of meanwhile. `prepare` has it before it loads
    * anything.
    */
-  async as(name: string, use: Use, prepare?: (page: Page) => void): Promise<void> {
-    const { url } = this.app;
+  as(name: string, use: Use, prepare?: (page: Page) => void): Promise<void> {
+    return this.#with(name, use, false, prepare);
+  }
+
+  /** The page that the person used last, at `/` and with whatever is kept in it; a new one where it is closed by now. */
+  again(name: string, use: Use): Promise<void> {
+    return this.#with(name, use, true);
+  }
+
+  async #with(name: string, use: Use, isAgain: boolean, prepare?: (page: Page) => void): Promise<void> {
     const own = `${this.#number} ${name}`;
     await this.#browser.withContext(own, async (context, last) => {
+      const left = isAgain && last === own ? this.#left.get(name) : undefined;
       if (last !== own) await this.#begin(context, name);
-      await this.#beSignedIn(context, name);
-      const page = await context.newPage();
+      if (!left) await this.#beSignedIn(context, name);
+      const page = left ?? (await context.newPage());
       try {
         await page.setViewportSize(wide);
         prepare?.(page);
         await watch(page, async (complaints) => {
-          await page.goto(url);
+          if (left) await show(page, '/');
+          else await page.goto(this.app.url);
           await page.getByText('Live', { exact: true }).waitFor();
           await use(page, complaints);
         });
+        page.removeAllListeners();
+        await page.unrouteAll();
+        this.#left.set(name, page);
       } finally {
         this.#cookies.set(name, await context.cookies());
-        const [, ...opened] = context.pages();
-        for (const one of opened) await one.close();
+        await closeOthers(context, page);
       }
     });
   }
@@ -60,6 +74,7 @@ class Site implements AsyncDisposable {
     await consoleFiles();
     // While a page is open, the process stays, and with it what it has compiled.
     const [page = await context.newPage()] = context.pages();
+    await closeOthers(context);
     await page.goto(`${this.app.url}/icon.svg`);
     await page.evaluate('localStorage.clear()');
     await context.clearCookies();
@@ -82,8 +97,9 @@ class Site implements AsyncDisposable {
     await this.#browser.withPage((page) => watch(page, (complaints) => use(page, complaints)), wide, true);
   }
 
-  [Symbol.asyncDispose]() {
-    return this.#browser[Symbol.asyncDispose]();
+  async [Symbol.asyncDispose]() {
+    for (const page of this.#left.values()) await page.close();
+    await this.#browser[Symbol.asyncDispose]();
   }
 }
 
@@ -114,8 +130,15 @@ export function useConsole(
       return started().app;
     },
     as: (...given: Parameters<Site['as']>) => started().as(...given),
+    again: (...given: Parameters<Site['again']>) => started().again(...given),
     withStranger: (use: Use) => started().withStranger(use),
   };
+}
+
+/** All but the one that keeps the process. */
+async function closeOthers(context: BrowserContext, but?: Page): Promise<void> {
+  const [, ...opened] = context.pages();
+  for (const one of opened) if (one !== but) await one.close();
 }
 
 const wide = { width: 1280, height: 800 };

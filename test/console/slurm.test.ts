@@ -88,7 +88,7 @@ test('with the keyboard alone a configuration is found, changed with a reason, a
     await page.keyboard.press('Tab');
     assert.ok(!(await isIn()), 'Tab leaves the editor');
     await page.getByLabel('Reason').focus();
-    await page.keyboard.type(`Longer arrays ${evil}`);
+    await page.keyboard.insertText(`Longer arrays ${evil}`);
     await page.keyboard.press('Enter');
     await inForce(page, 1);
     await page.getByText('set by ada@physics.example').waitFor();
@@ -105,7 +105,7 @@ test('with the keyboard alone a configuration is found, changed with a reason, a
 test('what is wrong is said at its line, and is not saved; hostile text is text', {
   skip: noBrowser,
 }, async () => {
-  await site.as('ada', async (page) => {
+  await site.again('ada', async (page) => {
     await show(page, address);
     for (const [text, line, message] of [
       ['slurmExtraConfig: [1', 1, 'Flow sequence in block collection'],
@@ -153,7 +153,7 @@ test('a configuration that Slurm does not start with is followed to its refusal,
   await setSimulated(site.app.test, alpha, {
     runningJobs: [{ id: '7', user: 'bob', name: 'train', machines: ['alpha-1'] }],
   });
-  await site.as('ada', async (page) => {
+  await site.again('ada', async (page) => {
     await show(page, address);
     await inForce(page, 3);
     await write(
@@ -187,7 +187,7 @@ test('two people at once: one saves after the other, with the difference in sigh
   skip: noBrowser,
 }, async () => {
   await setByBob({ slurmExtraConfig: 'A=1', gresConf: 'AutoDetect=nvml' });
-  await site.as('ada', async (page) => {
+  await site.again('ada', async (page) => {
     await show(page, address);
     await untilSays(page, 'AutoDetect=nvml');
     const base = (await newest()).generation;
@@ -232,7 +232,7 @@ test('a reload, a session that ends and a connection that drops lose nothing, an
   skip: noBrowser,
 }, async () => {
   await setByBob({ slurmExtraConfig: 'A=1' });
-  await site.as('ada', async (page) => {
+  await site.again('ada', async (page) => {
     await page.goto(site.app.url + address);
     await untilSays(page, 'A=1');
     await write(page, 'slurmExtraConfig: A=typed\n');

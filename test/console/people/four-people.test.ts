@@ -47,7 +47,7 @@ const site = useConsole({ lab, identity: { kubernetes: { clientId: 'andromeda-ku
 
 /** Signed in; from there on without a mouse. */
 async function as(name: string, use: (page: Page, keys: Keyboard) => Promise<void>): Promise<void> {
-  await site.as(name, async (page) => {
+  await site.again(name, async (page) => {
     const keys = await useKeyboard(page);
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
     await use(page, keys);

@@ -61,7 +61,7 @@ test('machines: kept from work with a reason, and let work again', { skip: noBro
 test('people and staff, by the keyboard: staff keys, an identity, and the end of an account', {
   skip: noBrowser,
 }, async () => {
-  await site.as('root', async (page) => {
+  await site.again('root', async (page) => {
     await show(page, '/operator/people');
     await page.getByText(`Ada ${evil}`).waitFor();
     assert.equal(await page.evaluate('window.hit'), undefined);
@@ -69,9 +69,9 @@ test('people and staff, by the keyboard: staff keys, an identity, and the end of
     await page.getByRole('button', { name: 'Add person…' }).focus();
     await page.keyboard.press('Enter');
     await page.getByLabel('Email', { exact: true }).focus();
-    await page.keyboard.type('new@physics.example');
+    await page.keyboard.insertText('new@physics.example');
     await page.getByLabel('Reason').focus();
-    await page.keyboard.type('Joins');
+    await page.keyboard.insertText('Joins');
     await page.keyboard.press('Enter');
     const row = page.getByRole('row').filter({ hasText: 'new@physics.example' });
     await row.waitFor();
@@ -81,7 +81,7 @@ test('people and staff, by the keyboard: staff keys, an identity, and the end of
     await page.keyboard.press('Space');
     await page.getByText('Gains staff.audit, at once.').waitFor();
     await page.getByLabel('Reason').focus();
-    await page.keyboard.type('Checks the trail');
+    await page.keyboard.insertText('Checks the trail');
     await page.keyboard.press('Enter');
     await row.getByText('staff.audit').waitFor();
 
@@ -128,7 +128,7 @@ test('a copy of the audit trail that cannot be written is to be mended, until it
   skip: noBrowser,
 }, async () => {
   const ada = await signIn(site.app, 'ada');
-  await site.as('root', async (page) => {
+  await site.again('root', async (page) => {
     await show(page, '/operator');
     await page.getByRole('heading', { name: 'Needs attention' }).waitFor();
     const item = page.getByRole('listitem').filter({ hasText: `Audit trail, copy to ${trail}` });

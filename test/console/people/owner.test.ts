@@ -79,7 +79,7 @@ test('with the keyboard alone: a person joins with a permission, another leaves,
     await press('Enter');
     // The field has the focus.
     await page.getByRole('dialog', { name: 'Add members' }).waitFor();
-    await page.keyboard.type('Cy Young <CY@physics.example>, bob@physics.example');
+    await page.keyboard.insertText('Cy Young <CY@physics.example>, bob@physics.example');
     await page.getByText('2 addresses.').waitFor();
     await tabTo(page, page.getByRole('checkbox', { name: /^clusters\.ssh / }));
     await press('Space');
@@ -125,7 +125,7 @@ test('with the keyboard alone: a person joins with a permission, another leaves,
 test('a double click and a lost connection end in one change; a batch that goes half way says so, and is tried again', {
   skip: noBrowser,
 }, async () => {
-  await site.as('ada', async (page) => {
+  await site.again('ada', async (page) => {
     const orgId = await organizationOf();
     await show(page, '/members');
     await page.getByRole('button', { name: 'Add members' }).click();
@@ -198,7 +198,7 @@ test('a double click and a lost connection end in one change; a batch that goes 
 test('a permission ends by itself as it was granted, at another time, and no more', {
   skip: noBrowser,
 }, async () => {
-  await site.as('ada', async (page) => {
+  await site.again('ada', async (page) => {
     const orgId = await organizationOf();
     const idOf = async () => (await members()).get('ivy@physics.example')?.user_id;
     const endOf = async () => {
@@ -263,7 +263,7 @@ test('who reaches what, by which way and until when: people, one person, one clu
     () => read(`/organizations/${orgId}/access?user_ids=${guest}`),
     ({ people }) => people[0].clusters[1].kubernetes.state === 'applied',
   );
-  await site.as('ada', async (page) => {
+  await site.again('ada', async (page) => {
     await show(page, '/members');
     await page.getByText('2 more hold a Kubernetes grant.').waitFor();
     const row = page.getByRole('row').filter({ hasText: 'guest@elsewhere.example' });
@@ -316,7 +316,7 @@ test('who reaches what, by which way and until when: people, one person, one clu
 test('the table stays usable: its button in sight, in the order asked for, from row to row by keys', {
   skip: noBrowser,
 }, async () => {
-  await site.as('ada', async (page) => {
+  await site.again('ada', async (page) => {
     await show(page, '/members');
     const table = page.getByRole('table');
     const first = () => table.locator('tbody tr').first().innerText();
@@ -394,7 +394,7 @@ test('members whose access a review ends are listed with their last login, and o
   });
   const ended = await round();
   assert.ok(ended > 0);
-  await site.as('ada', async (page) => {
+  await site.again('ada', async (page) => {
     await show(page, '/members');
     await page
       .getByRole('heading', { name: new RegExp(`Access of ${ended} members? ends unless you keep it`) })
@@ -457,7 +457,7 @@ test('who had access on a date is chosen on the page, with nothing to change, an
       .values({ org_id: orgID, user_id: guest.id, since, until, ...state })
       .execute();
   });
-  await site.as('ada', async (page) => {
+  await site.again('ada', async (page) => {
     await show(page, '/members');
     await page
       .getByRole('button', { name: /^Change / })

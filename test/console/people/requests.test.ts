@@ -31,7 +31,7 @@ async function goTo(page: Page, name: string): Promise<void> {
 async function fillReason(page: Page, text: string): Promise<void> {
   await tabTo(page, page.getByLabel(/^Reason/));
   await page.keyboard.press('Control+a');
-  await page.keyboard.type(text);
+  await page.keyboard.insertText(text);
   await page.keyboard.press('Enter');
   await page.getByRole('dialog').waitFor({ state: 'detached' });
 }
