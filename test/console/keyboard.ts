@@ -36,7 +36,12 @@ const faultOfFocus = `(() => {
   return over === null || one.contains(over) || over.contains(one) ? '' : 'covered: ' + name;
 })()`;
 
-const focusOf = `(one) => (one === document.activeElement ? 'focused' : one.isConnected ? 'other' : 'gone')`;
+/** In the page, whose types are not known here. */
+function focusOf(one: { isConnected: boolean }): 'focused' | 'other' | 'gone' {
+  const { document } = globalThis as unknown as { document: { activeElement: unknown } };
+  if (one === document.activeElement) return 'focused';
+  return one.isConnected ? 'other' : 'gone';
+}
 const focused = (page: Page) => page.locator(':focus');
 const whereFocusIs = (page: Page) => page.evaluate('document.activeElement?.outerHTML.slice(0, 160)');
 
