@@ -203,6 +203,11 @@ export async function untilRead(page: Page): Promise<void> {
   while ((await reading.count()) > 0) await reading.first().waitFor({ state: 'detached' });
 }
 
+/** Until the form that has the focus can be sent: before, Enter does nothing. */
+export async function untilReady(page: Page): Promise<void> {
+  await page.locator('form.write:focus-within [type=submit]:not([aria-disabled=true])').waitFor();
+}
+
 /** What depends on colours. */
 const ofColours = ['color-contrast', 'link-in-text-block'];
 

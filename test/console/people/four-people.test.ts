@@ -11,7 +11,7 @@ import { alpha, beta, physics } from '../../support/app.ts';
 import { noBrowser } from '../../support/browser.ts';
 import { newPublicKey } from '../../support/ssh-keys.ts';
 import { type Keyboard, useKeyboard } from '../keyboard.ts';
-import { checkPage, show, useConsole } from '../page.ts';
+import { checkPage, show, untilReady, useConsole } from '../page.ts';
 
 const [first, ...others] = physics.organizations ?? [];
 const lab = {
@@ -143,6 +143,7 @@ test('with SSH: a key, the line to log in, a fault that is no waiting, and what 
     const reason = page.getByLabel(/^Reason/);
     await keys.tabTo(reason);
     await keys.type('to train on beta');
+    await untilReady(page);
     await keys.press('Enter');
     await onBeta.getByText(/You asked for Kubernetes access on .* An owner or admin decides\./).waitFor();
 
@@ -184,6 +185,7 @@ test('an owner: who waits for what, giving it with one key, taking it away, and 
       await page.getByText(/Loses clusters\.kubernetes/).waitFor();
       await keys.tabTo(page.getByLabel(/^Reason/));
       await keys.type('the project is over');
+      await untilReady(page);
       await keys.press('Enter');
       await page.getByRole('dialog').waitFor({ state: 'detached' });
       await onBeta.getByText(/approved on .* and has been taken away again/).waitFor();

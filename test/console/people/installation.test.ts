@@ -10,7 +10,7 @@ import { alpha, physics } from '../../support/app.ts';
 import { noBrowser } from '../../support/browser.ts';
 import { temporaryDirectory } from '../../support/directory.ts';
 import { signIn } from '../harness.ts';
-import { checkPage, show, useConsole } from '../page.ts';
+import { checkPage, show, untilReady, useConsole } from '../page.ts';
 
 const evil = '<img src=x onerror="window.hit=1">{{7*7}}';
 const lab = {
@@ -72,6 +72,7 @@ test('people and staff, by the keyboard: staff keys, an identity, and the end of
     await page.keyboard.insertText('new@physics.example');
     await page.getByLabel('Reason').focus();
     await page.keyboard.insertText('Joins');
+    await untilReady(page);
     await page.keyboard.press('Enter');
     const row = page.getByRole('row').filter({ hasText: 'new@physics.example' });
     await row.waitFor();
@@ -82,6 +83,7 @@ test('people and staff, by the keyboard: staff keys, an identity, and the end of
     await page.getByText('Gains staff.audit, at once.').waitFor();
     await page.getByLabel('Reason').focus();
     await page.keyboard.insertText('Checks the trail');
+    await untilReady(page);
     await page.keyboard.press('Enter');
     await row.getByText('staff.audit').waitFor();
 

@@ -10,7 +10,7 @@ import { noBrowser } from '../../support/browser.ts';
 import { newPublicKey } from '../../support/ssh-keys.ts';
 import { type ConsoleApp, password } from '../harness.ts';
 import { tabTo } from '../keyboard.ts';
-import { checkPage, show, useConsole } from '../page.ts';
+import { checkPage, show, untilReady, useConsole } from '../page.ts';
 
 const evil = 'runs for the paper <img src=x onerror="window.hit=1">';
 
@@ -32,6 +32,7 @@ async function fillReason(page: Page, text: string): Promise<void> {
   await tabTo(page, page.getByLabel(/^Reason/));
   await page.keyboard.press('Control+a');
   await page.keyboard.insertText(text);
+  await untilReady(page);
   await page.keyboard.press('Enter');
   await page.getByRole('dialog').waitFor({ state: 'detached' });
 }
@@ -150,6 +151,7 @@ test('a member asks, an owner approves, declines and changes the term, and both 
       await ada.getByText('Ends on').waitFor();
       await ada.getByText('Nothing changes on the clusters').waitFor();
       await tabTo(ada, ada.getByLabel(/^Reason/));
+      await untilReady(ada);
       await ada.keyboard.press('Enter');
       await ada.getByText('No pending requests.').waitFor();
 
