@@ -242,9 +242,8 @@ export const claims: Record<string, Record<string, string[]>> = {
   'Other sites can make a browser': {
     'console/http': [
       'what comes from another site, or from no page of ours, is refused before it is looked at',
-      'a sign-in leads to no other site, and a callback counts only for the browser that was sent away',
+      'a sign-in leads to no other site, however the slashes are hidden, and a callback counts only for the browser that was sent away',
     ],
-    'console/sign-in': ['after a sign-in nothing leads off the console, however the slashes are hidden'],
   },
   'A session ends after an hour': {
     'console/sessions': [
