@@ -94,6 +94,8 @@ export async function useKeyboard(page: Page): Promise<Keyboard> {
     tabTo: (target, key) => tabTo(page, target, key, checkFocus),
     async activate(target, key = 'Enter') {
       await tabTo(page, target, 'Tab', checkFocus);
+      // A form that waits for its plan takes nothing yet.
+      await target.and(page.locator(':not([aria-disabled=true])')).waitFor();
       await keyboard.press(key);
     },
     async expectFocus(target) {
