@@ -217,7 +217,7 @@ test('a first key and the end of the last one say what they end, and are sent on
     await dialog.getByText('Press “Revoke” again').waitFor();
     await page.unroute('**/revoke');
     await revoke.click();
-    await dialog.getByText('It was sent more than once and applied once.').waitFor();
+    await page.getByText('It was sent more than once and applied once.').waitFor();
     await page.getByText('You have no active keys').waitFor();
     assert.equal(sent.size, 1);
   });
