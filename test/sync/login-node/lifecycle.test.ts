@@ -12,7 +12,6 @@ import {
   type Bench,
   bench,
   bob,
-  echo,
   firstLine,
   isRoot,
   missing,
@@ -91,6 +90,39 @@ for (const namespace of [true, false])
       assert.match((await ssh(at, 'cd; stat -c %a .; touch mine && ls')).stdout, /^700\nmine\n/);
     });
 
+    test('sessions run as the account and no other, gain no rights and have bounds', {
+      skip: isRoot ? false : 'only root can change to another user',
+    }, async () => {
+      assert.equal((await ssh(at, 'id -u; id -G; id -ru')).stdout, '20001\n20001\n20001\n');
+      const others = `cat ${join(at.dir, 'data', 'host_key')}; ls ${join(at.dir, 'data/home/bob')}`;
+      const denied = await ssh(at, others);
+      assert.notEqual(denied.code, 0);
+      assert.equal(denied.stdout, '');
+      const home = namespace ? '/home/ada' : join(at.dir, 'data/home/ada');
+      const own = await ssh(at, 'pwd; echo $HOME; stat -c "%a %u" ~');
+      assert.equal(own.stdout, `${home}\n${home}\n700 20001\n`);
+      const bounds = 'grep NoNewPrivs /proc/self/status; ulimit -Hu; ulimit -Hn; ulimit -Hd; ulimit -Hf';
+      assert.equal((await ssh(at, bounds)).stdout, 'NoNewPrivs:\t1\n256\n4096\n2097152\n4194304\n');
+      if (namespace) assert.equal((await ssh(at, 'whoami; echo ~bob')).stdout, 'ada\n/home/bob\n');
+    });
+
+    test('a changed shell is for new sessions; one that is missing gives bash, and the warning is the gateway’s', async () => {
+      const open = spawn('ssh', sshArguments(at, 'echo $SHELL; cat; echo $SHELL'));
+      assert.equal(await firstLine(open), '/bin/bash');
+      for (const [shell, given] of [
+        ['/bin/sh', '/bin/sh'],
+        ['/no/such/shell', '/bin/bash'],
+      ] as const) {
+        await at.node.setAccounts([{ ...ada, shell }, bob]);
+        const { stdout, stderr } = await ssh(at, 'echo $SHELL');
+        assert.deepEqual([stdout, stderr], [`${given}\n`, '']);
+      }
+      const rest = firstLine(open);
+      open.stdin.end();
+      assert.equal(await rest, '/bin/bash');
+      await at.node.setAccounts([ada, bob]);
+    });
+
     test('nothing of its sessions is left behind when a login node crashes, which is logged', async (t) => {
       const session = spawn(
         'ssh',
@@ -121,17 +153,6 @@ test('a person who starts processes faster than they are found is ended as well'
   await becomes(() => processes() !== '', true);
   await at.node.setAccounts([]);
   assert.equal(processes(), '');
-});
-
-test('a changed shell is for new sessions', { skip }, async (t) => {
-  const at = await bench(t);
-  const open = spawn('ssh', sshArguments(at, 'echo $SHELL; cat; echo $SHELL'));
-  assert.equal(await firstLine(open), '/bin/bash');
-  await at.node.setAccounts([{ ...ada, shell: '/bin/sh' }, bob]);
-  assert.equal((await ssh(at, 'echo $SHELL')).stdout, '/bin/sh\n');
-  const rest = firstLine(open);
-  open.stdin.end();
-  assert.equal(await rest, '/bin/bash');
 });
 
 test('homes and the host key outlive a restart, sessions do not', { skip }, async (t) => {
@@ -176,28 +197,6 @@ test('nothing is left behind when the server is killed', { skip }, async (t) => 
   pids.push(outside({ pid }, await firstLine(tty)));
   parent.kill('SIGKILL');
   for (const each of pids) await becomes(() => alive(each), false);
-});
-
-test('local forwarding reaches the loopback, and nothing else is forwarded', {
-  skip: skip || missing('python3'),
-}, async (t) => {
-  const at = await bench(t);
-  const server = spawn('ssh', sshArguments(at, 'exec python3 -u -c "$(cat)"'));
-  t.after(() => server.kill());
-  server.stdin.end(echo);
-  const port = await firstLine(server);
-  for (const host of ['localhost', '127.0.0.1']) {
-    const forwarded = await run('ssh', ['-W', `${host}:${port}`, ...sshArguments(at)], 'there and back');
-    assert.equal(forwarded.stdout, 'there and back');
-  }
-  for (const host of ['10.0.0.1', 'example.org', '0.0.0.0']) {
-    const refused = await run('ssh', ['-W', `${host}:${port}`, ...sshArguments(at)]);
-    assert.match(refused.stderr, /forwarding failed/);
-  }
-  const remote = ['-o', 'ExitOnForwardFailure=yes', '-R', '0:127.0.0.1:9', ...sshArguments(at, 'true')];
-  assert.match((await run('ssh', remote)).stderr, /remote port forwarding failed/);
-  const agent = await run('ssh', ['-A', ...sshArguments(at, 'echo "[$SSH_AUTH_SOCK]"')]);
-  assert.equal(agent.stdout, '[]\n');
 });
 
 /** Runs a program as the unit's `NoNewPrivileges=` and `SystemCallFilter=~@privileged` do, as far as setpriv notices it. */

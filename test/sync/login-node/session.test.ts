@@ -8,11 +8,11 @@ import { after, type TestContext, test } from 'node:test';
 import * as pty from '@lydell/node-pty';
 import { becomes } from '../../support/app.ts';
 import {
-  ada,
   alive,
   type Bench,
   bench,
-  isRoot,
+  echo,
+  firstLine,
   missing,
   outside,
   run,
@@ -26,6 +26,7 @@ const skip = missing('ssh');
 // Most of these tests need no login node of their own.
 const cleanups: (() => Promise<void>)[] = [];
 let started: Promise<Bench> | undefined;
+process.env['LEAK_OF_THE_SERVER'] = 'secret';
 const shared = () => {
   started ??= bench({ after: (cleanup) => cleanups.push(cleanup) });
   return started;
@@ -93,61 +94,6 @@ test('a stalled reader holds the command back and costs no memory', { skip }, as
   assert.ok(resident() - before < 20_000, `grew from ${before} to ${resident()} KiB`);
 });
 
-test('sessions run as the account and no other, gain no rights and have bounds', {
-  skip: skip || (isRoot ? false : 'only root can change to another user'),
-}, async (t) => {
-  for (const namespace of [true, false]) {
-    const at = await bench(t, { namespace });
-    assert.equal((await ssh(at, 'id -u; id -G; id -ru')).stdout, '20001\n20001\n20001\n');
-    const denied = await ssh(
-      at,
-      `cat ${join(at.dir, 'data', 'host_key')}; ls ${join(at.dir, 'data/home/bob')}`,
-    );
-    assert.notEqual(denied.code, 0);
-    assert.equal(denied.stdout, '');
-    const home = namespace ? '/home/ada' : join(at.dir, 'data/home/ada');
-    assert.equal(
-      (await ssh(at, 'pwd; echo $HOME; stat -c "%a %u" ~')).stdout,
-      `${home}\n${home}\n700 20001\n`,
-    );
-    const bounds = 'grep NoNewPrivs /proc/self/status; ulimit -Hu; ulimit -Hn; ulimit -Hd; ulimit -Hf';
-    assert.equal((await ssh(at, bounds)).stdout, 'NoNewPrivs:\t1\n256\n4096\n2097152\n4194304\n');
-    if (namespace) assert.equal((await ssh(at, 'whoami; echo ~bob')).stdout, 'ada\n/home/bob\n');
-  }
-});
-
-test('the environment is clean and the client cannot add to it', { skip }, async (t) => {
-  process.env['LEAK_OF_THE_SERVER'] = 'secret';
-  const at = await bench(t);
-  const { stdout } = await run('ssh', ['-o', 'SetEnv=LEAK_OF_THE_CLIENT=1', ...sshArguments(at, 'env')]);
-  const names = stdout
-    .trim()
-    .split('\n')
-    .map((line) => line.split('=')[0] ?? '');
-  const expected = [
-    'HOME',
-    'LANG',
-    'LOGNAME',
-    'PATH',
-    'PWD',
-    'SHELL',
-    'SHLVL',
-    'SSH_CLIENT',
-    'SSH_CONNECTION',
-    'USER',
-    '_',
-  ];
-  assert.deepEqual(names.sort(), expected);
-});
-
-test('a missing login shell gives bash, and leaves the warning to the gateway', {
-  skip: skip || missing('/bin/bash'),
-}, async (t) => {
-  const at = await bench(t, { accounts: [{ ...ada, shell: '/no/such/shell' }] });
-  const { stdout, stderr } = await ssh(at, 'echo $SHELL');
-  assert.deepEqual([stdout, stderr], ['/bin/bash\n', '']);
-});
-
 test('a file read in one session is not open in the next one', { skip }, async (t) => {
   const at = await shared();
   const terminals = ['1', '2'].map(() => {
@@ -171,4 +117,37 @@ test('the gateway key opens accounts, and nothing else does', { skip }, async ()
   writeFileSync(join(at.dir, 'known'), `[127.0.0.1]:${at.node.port} ${at.node.hostKey}\n`);
   const strict = ['-o', 'StrictHostKeyChecking=yes', '-o', `UserKnownHostsFile=${join(at.dir, 'known')}`];
   assert.equal((await run('ssh', [...strict, ...sshArguments(at, 'true')])).code, 0);
+});
+
+test('the environment is clean and the client cannot add to it', { skip }, async () => {
+  const at = await shared();
+  const { stdout } = await run('ssh', ['-o', 'SetEnv=LEAK_OF_THE_CLIENT=1', ...sshArguments(at, 'env')]);
+  const names = stdout
+    .trim()
+    .split('\n')
+    .map((line) => line.split('=')[0]);
+  const expected = 'HOME LANG LOGNAME PATH PWD SHELL SHLVL SSH_CLIENT SSH_CONNECTION USER _';
+  assert.equal(names.sort().join(' '), expected);
+});
+
+test('local forwarding reaches the loopback, and nothing else is forwarded', {
+  skip: skip || missing('python3'),
+}, async (t) => {
+  const at = await shared();
+  const server = spawn('ssh', sshArguments(at, 'exec python3 -u -c "$(cat)"'));
+  t.after(() => server.kill());
+  server.stdin.end(echo);
+  const port = await firstLine(server);
+  for (const host of ['localhost', '127.0.0.1']) {
+    const forwarded = await run('ssh', ['-W', `${host}:${port}`, ...sshArguments(at)], 'there and back');
+    assert.equal(forwarded.stdout, 'there and back');
+  }
+  for (const host of ['10.0.0.1', 'example.org', '0.0.0.0']) {
+    const refused = await run('ssh', ['-W', `${host}:${port}`, ...sshArguments(at)]);
+    assert.match(refused.stderr, /forwarding failed/);
+  }
+  const remote = ['-o', 'ExitOnForwardFailure=yes', '-R', '0:127.0.0.1:9', ...sshArguments(at, 'true')];
+  assert.match((await run('ssh', remote)).stderr, /remote port forwarding failed/);
+  const agent = await run('ssh', ['-A', ...sshArguments(at, 'echo "[$SSH_AUTH_SOCK]"')]);
+  assert.equal(agent.stdout, '[]\n');
 });
