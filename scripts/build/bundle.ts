@@ -70,14 +70,25 @@ export async function bundleProgram(
       standIns(root),
     ],
   };
-  const bundled = async (entry: string) => {
-    const { outputFiles } = await build({ ...options, entryPoints: [entry] });
-    return inAscii(outputFiles?.[0]?.text ?? '');
+  // Those that are known so far at once: modules that several have are read once.
+  const bundled = async (entries: readonly string[]) => {
+    const { outputFiles } = await build({
+      ...options,
+      outdir: root,
+      outbase: root,
+      entryPoints: [...entries],
+    });
+    return (outputFiles ?? []).map(({ path, text }): [string, string] => [
+      relative(root, path).replace(/\.js$/, ''),
+      inAscii(text),
+    ]);
   };
-  const first = await bundled(start);
+  const [[, first = ''] = []] = await bundled([start]);
   const made = new Map<string, string>();
-  for (const part of waiting) {
-    made.set(part, `(function (exports, require, module) {${await bundled(`src/${part}.ts`)}\n})`);
+  while (made.size < waiting.size) {
+    const next = [...waiting].filter((part) => !made.has(part)).map((part) => `src/${part}.ts`);
+    for (const [file, text] of await bundled(next))
+      made.set(relative('src', file), `(function (exports, require, module) {${text}\n})`);
   }
   const sorted = <T>(map: Map<string, T>) => new Map([...map].sort(([a], [b]) => (a < b ? -1 : 1)));
   return { start: first, parts: sorted(made), addons: sorted(addons) };
