@@ -3,34 +3,22 @@
  * (https://sqlite.org/howtocorrupt.html): another program would then take itself for the only one, and remove the log of writes.
  */
 import assert from 'node:assert/strict';
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { type ChildProcess, execFileSync } from 'node:child_process';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { type TestContext, test } from 'node:test';
-import { stringify } from 'yaml';
-import { eventually } from '../support/app.ts';
+import { test } from 'node:test';
 import { temporaryDirectory } from '../support/directory.ts';
-import { freePorts } from '../support/ports.ts';
-import { program, runProgram } from '../support/program.ts';
+import { runProgram } from '../support/program.ts';
+import { serve, writeSettings } from '../support/service-process.ts';
 
 const skip = process.platform === 'linux' ? false : '/proc/locks is there on Linux only';
 
 test('the service keeps its locks on the database, whatever it and other commands do', {
   skip,
-}, async (t) => {
+}, async () => {
   using directory = temporaryDirectory();
-  const [platform, business, gateway, issuer] = await freePorts(4);
-  const file = join(directory.path, 'andromeda.yaml');
+  const { file } = await writeSettings(directory.path);
   const dataDir = join(directory.path, 'data');
-  const settings = {
-    dataDir,
-    platform: { listen: `127.0.0.1:${platform}` },
-    business: { listen: `127.0.0.1:${business}` },
-    gateway: { listen: `127.0.0.1:${gateway}` },
-    identity: { embedded: { listen: `127.0.0.1:${issuer}` } },
-  };
-  writeFileSync(file, stringify(settings));
   const database = join(dataDir, 'andromeda.db');
   const isLocked = ({ pid }: ChildProcess) =>
     new RegExp(` ${pid} \\S+:${statSync(database).ino} `).test(readFileSync('/proc/locks', 'utf8'));
@@ -39,7 +27,8 @@ test('the service keeps its locks on the database, whatever it and other command
     assert.equal(status, 0, err);
   };
 
-  const first = await serve(t, file);
+  await using first = serve(file);
+  await first.until('serve.ready');
   assert.ok(isLocked(first.child), 'after a first start');
   await beside('service', 'reload');
   assert.ok(isLocked(first.child), 'after a reload');
@@ -53,7 +42,8 @@ test('the service keeps its locks on the database, whatever it and other command
   assert.ok(isLocked(first.child), 'after commands beside it');
   await first.stop();
 
-  const second = await serve(t, file);
+  await using second = serve(file);
+  await second.until('serve.ready');
   assert.ok(isLocked(second.child), 'after a second start');
   // What an operator types who wants to see something: it must not end the service's log of writes.
   execFileSync(process.execPath, [
@@ -63,24 +53,3 @@ test('the service keeps its locks on the database, whatever it and other command
   assert.ok(readdirSync(dataDir).includes('andromeda.db-wal'));
   await second.stop();
 });
-
-async function serve(t: TestContext, file: string) {
-  const child = spawn(program, ['serve', '--config', file], { stdio: ['ignore', 'ignore', 'pipe'] });
-  t.after(() => child.kill('SIGKILL'));
-  let log = '';
-  child.stderr.setEncoding('utf8').on('data', (part) => {
-    log += part;
-  });
-  const closed = once(child, 'close');
-  await eventually(
-    async () => log,
-    (text) => text.includes('"event":"serve.ready"'),
-  );
-  return {
-    child,
-    stop: () => {
-      child.kill('SIGTERM');
-      return closed;
-    },
-  };
-}

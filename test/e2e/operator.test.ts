@@ -10,28 +10,16 @@ import { createBrowser } from '../identity/issuer/harness.ts';
 import { eventually } from '../support/app.ts';
 import { runCommand, startCommand } from '../support/command.ts';
 import { temporaryDirectory } from '../support/directory.ts';
-import { freePorts } from '../support/ports.ts';
-import { program } from '../support/program.ts';
+import { serve, writeSettings } from '../support/service-process.ts';
 
 const withoutSsh = existsSync('/usr/bin/ssh') ? false : 'the OpenSSH client is not installed';
 
 test('from an empty directory to a session and its end', { skip: withoutSsh }, async (t) => {
   using home = temporaryDirectory();
   const here = home.path;
-  const [platform, business, gateway, issuer] = await freePorts(4);
+  const more = { sync: { intervalSeconds: 1 }, clusters: { allowSimulated: true } };
+  const { file: config, platform, gateway } = await writeSettings(here, more);
   const platformUrl = `http://127.0.0.1:${platform}`;
-  const config = join(here, 'andromeda.yaml');
-  writeFileSync(
-    config,
-    stringify({
-      platform: { listen: `127.0.0.1:${platform}` },
-      business: { listen: `127.0.0.1:${business}` },
-      gateway: { listen: `127.0.0.1:${gateway}`, port: gateway },
-      identity: { embedded: { listen: `127.0.0.1:${issuer}` } },
-      sync: { intervalSeconds: 1 },
-      clusters: { allowSimulated: true },
-    }),
-  );
   const env = {
     PATH: process.env['PATH'],
     HOME: here,
@@ -58,20 +46,9 @@ test('from an empty directory to a session and its end', { skip: withoutSsh }, a
     assert.equal(statSync(join(here, 'data/andromeda.db')).mode & 0o777, 0o600);
   });
 
-  const server = spawn(program, ['serve', '--config', config], { env, stdio: ['ignore', 'ignore', 'pipe'] });
-  let log = '';
-  server.stderr.setEncoding('utf8').on('data', (part) => {
-    log += part;
-  });
-  t.after(async () => {
-    const ended = new Promise((done) => server.once('exit', done));
-    server.kill('SIGTERM');
-    await ended;
-  });
-  await eventually(
-    async () => log,
-    (text) => text.includes('serve.ready'),
-  );
+  const server = serve(config, env);
+  t.after(() => server.stop());
+  await server.until('serve.ready');
 
   const signIn = async (email: string, password: string, profile: string): Promise<string> => {
     const login = startCommand(['auth', 'login', '--url', platformUrl, '--profile', profile], { env });
@@ -79,11 +56,6 @@ test('from an empty directory to a session and its end', { skip: withoutSsh }, a
     const browser = createBrowser(address);
     let page = await browser.visit(address);
     page = await browser.submit(page, '/device/sign-in', { email, password });
-    if (page.status !== 303) {
-      login.signal('SIGINT');
-      await login.result;
-      return 'refused';
-    }
     page = await browser.visit(page.location ?? '');
     await browser.submit(page, '/device/approval', { decision: 'approve' });
     const { status, screen } = await login.result;
@@ -130,14 +102,6 @@ test('from an empty directory to a session and its end', { skip: withoutSsh }, a
     assert.match(await admin('apply', '-f', file), /create +member +physics\/bob@physics\.example/);
     const again = await run(['admin', 'apply', '-f', file]);
     assert.match(again.stdout + again.stderr, /[Nn]othing to change/);
-    const exported = await admin('export');
-    writeFileSync(file, exported);
-    const same = await run(['admin', 'apply', '--prune', '-f', file]);
-    assert.match(same.stdout + same.stderr, /[Nn]othing to change/);
-  });
-
-  await t.test('gateway key prints the one line that login nodes need', async () => {
-    assert.match(await admin('gateway', 'key'), /^ssh-ed25519 [A-Za-z0-9+/=]+( \S+)?\n$/);
   });
 
   const key = join(here, 'id_ed25519');
@@ -159,28 +123,12 @@ test('from an empty directory to a session and its end', { skip: withoutSsh }, a
   };
 
   await t.test('a password of the operator’s lets a member sign in, register a key and log in', async () => {
-    for (const weak of ['short', 'Password1234', 'bob@physics.example']) {
-      const refused = await run(['admin', 'person', 'password', 'bob@physics.example'], `${weak}\n`);
-      assert.notEqual(refused.status, 0);
-      assert.match(refused.stderr, /between 12 and 1024 characters|first that others would try/);
-    }
     const set = await run(['admin', 'person', 'password', 'bob@physics.example'], 'bobs own secret\n');
     assert.equal(set.status, 0, set.stderr);
     assert.ok(!(set.stdout + set.stderr).includes('bobs own secret'));
     await signIn('bob@physics.example', 'bobs own secret', 'bob');
     execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', key]);
     await call('bob', 'business', 'POST', '/me/ssh-keys', { public_key: readFileSync(`${key}.pub`, 'utf8') });
-  });
-
-  await t.test('another password ends what was signed in to with the one before', async () => {
-    const before = await run(['call', '--profile', 'bob', 'business', 'GET', '/me']);
-    assert.equal(before.status, 0, before.stderr);
-    await new Promise((done) => setTimeout(done, 1_100));
-    await run(['admin', 'person', 'password', 'bob@physics.example'], 'a newer secret\n');
-    const after = await run(['call', '--profile', 'bob', 'business', 'GET', '/me']);
-    assert.match(after.stderr, /^business: 401 .*sign in again/);
-    assert.equal(await signIn('bob@physics.example', 'bobs own secret', 'bob'), 'refused');
-    await signIn('bob@physics.example', 'a newer secret', 'bob');
   });
 
   const org = (await call('bob', 'business', 'GET', '/me')).default_org_id;
@@ -252,16 +200,6 @@ test('from an empty directory to a session and its end', { skip: withoutSsh }, a
       assert.ok(operations.includes(operation), `${operation} is not among ${operations}`);
     }
     assert.match(await admin('audit', 'verify'), /\d+:sha256:[0-9a-f]{64}/);
-    assert.ok(!JSON.stringify(lines).includes('secret') && !log.includes('secret'));
-  });
-
-  await t.test('cluster release takes the cluster out of service', async () => {
-    const refused = await run(['admin', 'cluster', 'release', 'alpha']);
-    assert.notEqual(refused.status, 0);
-    await admin('cluster', 'release', 'alpha', '--yes');
-    await eventually(
-      () => call('default', 'platform', 'GET', `/clusters?businessOrgId=${org}`),
-      (answer) => answer.items[0].status.lifecycleState === 'released',
-    );
+    assert.ok(!JSON.stringify(lines).includes('secret') && !server.log().includes('secret'));
   });
 });

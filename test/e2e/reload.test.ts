@@ -1,143 +1,97 @@
 /** `systemctl reload`: the service takes up its settings in its own process; connections and the gateway's process go on. */
 import assert from 'node:assert/strict';
-import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, readdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { Agent, type IncomingMessage, request } from 'node:http';
 import { connect, createServer } from 'node:net';
 import { join } from 'node:path';
-import { type TestContext, test } from 'node:test';
-import { stringify } from 'yaml';
+import { after, before, test } from 'node:test';
 import { askForReload } from '../../src/service/host/ask-service.ts';
 import { gatewaysOf, isAlive } from '../gateway/process/lab.ts';
-import { eventually } from '../support/app.ts';
+import { eventually, physics, startTestApp } from '../support/app.ts';
 import { createAuthority } from '../support/certificate.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { freePorts } from '../support/ports.ts';
-import { program, runProgram } from '../support/program.ts';
+import { runProgram } from '../support/program.ts';
+import { type ServiceProcess, type Settings, serve, writeSettings } from '../support/service-process.ts';
 
-test('SIGHUP: new settings, the same process number, the same gateway process; a wrong file changes nothing', async (t) => {
-  using directory = temporaryDirectory();
-  const [platform, business, gateway, issuer, other, metrics] = await freePorts(6);
-  const file = join(directory.path, 'andromeda.yaml');
-  const write = (businessPort: number | undefined, more: object = {}) =>
-    writeFileSync(
-      file,
-      stringify({
-        platform: { listen: `127.0.0.1:${platform}` },
-        business: { listen: `127.0.0.1:${businessPort}` },
-        gateway: { listen: `127.0.0.1:${gateway}` },
-        identity: { embedded: { listen: `127.0.0.1:${issuer}` } },
-        metrics: { listen: `127.0.0.1:${metrics}` },
-        ...more,
-      }),
-    );
-  write(business);
-  const child = spawn(program, ['serve', '--config', file], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
-  t.after(() => child.kill('SIGKILL'));
-  let log = '';
-  child.stderr.setEncoding('utf8').on('data', (part) => {
-    log += part;
-  });
-  const exited = new Promise<number | null>((resolve) => child.once('exit', resolve));
-  const count = (event: string) => log.split(`"event":"${event}"`).length - 1;
-  const until = (event: string, times: number) =>
-    eventually(
-      async () => count(event),
-      (found) => found === times,
-    );
-  const isServed = (port: number | undefined) =>
-    fetch(`http://127.0.0.1:${port}/readyz`).then(
-      ({ status }) => status === 200,
-      () => false,
-    );
-  await until('serve.ready', 1);
-  const gateways = gatewaysOf(directory.path);
+const directory = temporaryDirectory();
+/** The service that all of these reload, one after the other. */
+let own: Settings;
+let service: ServiceProcess;
+let gateways: number[];
+
+before(async () => {
+  own = await writeSettings(directory.path);
+  service = serve(own.file);
+  await service.until('serve.ready');
+  gateways = gatewaysOf(directory.path);
   assert.equal(gateways.length, 1);
-  const scrape = await fetch(`http://127.0.0.1:${metrics}/metrics`);
-  assert.match(await scrape.text(), /^andromeda_gateway_sessions 0$/m);
+});
 
-  child.kill('SIGUSR1');
-  writeFileSync(file, 'sink: {}');
-  child.kill('SIGHUP');
-  await until('serve.reload.refused', 1);
-  assert.match(log, /Not reloaded: .*andromeda\.yaml:\d+: sink is not a setting/);
-  assert.ok(await isServed(business));
+after(async () => {
+  await service[Symbol.asyncDispose]();
+  directory[Symbol.dispose]();
+});
+
+const starts = () => service.events('serve.ready').length;
+
+const isServed = (port: number, host = '127.0.0.1') =>
+  fetch(`http://${host}:${port}/readyz`).then(
+    ({ status }) => status === 200,
+    () => false,
+  );
+
+/** By the command. */
+async function reload() {
+  const { status, out, err } = await runProgram('service', 'reload', '--config', own.file);
+  return { status, said: out + err };
+}
+
+test('SIGHUP: new settings, the same gateway process; a wrong file changes nothing', async () => {
+  const { settings, platform, business, write } = own;
+  const [other = 0, metrics] = await freePorts(2);
+  service.child.kill('SIGUSR1');
+  writeFileSync(own.file, 'sink: {}');
+  service.child.kill('SIGHUP');
+  await service.until('serve.reload.refused', 1);
   const { cert } = createAuthority().issue('server');
   writeFileSync(join(directory.path, 'chain.pem'), cert);
   writeFileSync(join(directory.path, 'key.pem'), createAuthority().issue('server').key, { mode: 0o600 });
-  const tls = { cert: 'chain.pem', key: 'key.pem' };
-  write(business, { platform: { listen: `127.0.0.1:${platform}`, tls } });
-  child.kill('SIGHUP');
-  await until('serve.reload.refused', 2);
-  assert.match(
-    log,
-    /Not reloaded: .*andromeda\.yaml:\d+: platform\.tls: The key in .*key\.pem is not that of the first certificate/,
-  );
-  assert.ok(await isServed(business));
+  write({ platform: { ...settings.platform, tls: { cert: 'chain.pem', key: 'key.pem' } } });
+  service.child.kill('SIGHUP');
+  await service.until('serve.reload.refused', 2);
+  write({ dataDir: './other' });
+  service.child.kill('SIGHUP');
+  await service.until('serve.reload.refused', 3);
+  const said = service.events('serve.reload.refused').map(({ message }) => String(message));
+  for (const [index, why] of [
+    /^Not reloaded: .*andromeda\.yaml:\d+: sink is not a setting/,
+    /^Not reloaded: .*andromeda\.yaml:\d+: platform\.tls: The key in .*key\.pem is not that of the first certificate/,
+    /^Not reloaded: dataDir is .*other now, and the service has .*data\. Another one takes a restart/,
+  ].entries())
+    assert.match(said[index] ?? '', why);
+  assert.deepEqual([await isServed(platform), await isServed(business), starts()], [true, true, 1]);
 
   const backups = join(directory.path, 'backups');
   mkdirSync(backups);
-  write(other, {
-    gateway: { listen: `127.0.0.1:${gateway}`, limits: { sessionsPerUser: 3 } },
+  write({
+    business: { listen: `127.0.0.1:${other}` },
+    gateway: { ...settings.gateway, limits: { sessionsPerUser: 3 } },
+    metrics: { listen: `127.0.0.1:${metrics}` },
     backup: { to: backups },
   });
-  child.kill('SIGHUP');
-  await until('serve.ready', 2);
+  service.child.kill('SIGHUP');
+  await service.until('serve.ready', 2);
   assert.deepEqual([await isServed(business), await isServed(other)], [false, true]);
   assert.deepEqual(gatewaysOf(directory.path), gateways, 'sessions would go on');
-  assert.equal(count('gateway.started'), 1);
-  assert.doesNotMatch(log, /Debugger/);
-
-  await until('backup.made', 1);
+  assert.equal(service.events('gateway.started').length, 1);
+  const scrape = await fetch(`http://127.0.0.1:${metrics}/metrics`);
+  assert.match(await scrape.text(), /^andromeda_gateway_sessions 0$/m);
+  assert.doesNotMatch(service.log(), /Debugger/);
+  await service.until('backup.made', 1);
   assert.equal(readdirSync(backups).length, 1);
-
-  for (let n = 0; n < 20; n += 1) child.kill('SIGHUP');
-  await eventually(
-    async () => count('serve.ready'),
-    (found) => found >= 3,
-  );
-  child.kill('SIGTERM');
-  assert.equal(await exited, 0, log);
-  assert.deepEqual(gateways.filter(isAlive), []);
 });
-
-/** A service on free ports, and how to write its settings with others. */
-async function startService(t: TestContext, path: string) {
-  const [platform = 0, business = 0, gateway = 0, issuer = 0] = await freePorts(4);
-  const file = join(path, 'andromeda.yaml');
-  const write = (more: object = {}) =>
-    writeFileSync(
-      file,
-      stringify({
-        platform: { listen: `127.0.0.1:${platform}` },
-        business: { listen: `127.0.0.1:${business}` },
-        gateway: { listen: `127.0.0.1:${gateway}` },
-        identity: { embedded: { listen: `127.0.0.1:${issuer}` } },
-        ...more,
-      }),
-    );
-  write();
-  const child = spawn(program, ['serve', '--config', file], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
-  t.after(() => child.kill('SIGKILL'));
-  let log = '';
-  child.stderr.setEncoding('utf8').on('data', (part) => {
-    log += part;
-  });
-  await eventually(
-    async () => log,
-    (text) => text.includes('serve.ready'),
-  );
-  const reload = async () => {
-    const { status, out, err } = await runProgram('service', 'reload', '--config', file);
-    return { code: status, said: out + err };
-  };
-  return { file, write, child, reload, platform, business, gateway, log: () => log };
-}
 
 /** Asks again and again, on a kept connection and on fresh ones, until stopped. Counts what was asked on each, and resolves to what failed. */
 function startAsking(port: number) {
@@ -168,46 +122,38 @@ function startAsking(port: number) {
   };
 }
 
-async function ended(child: ChildProcess): Promise<number | null> {
-  const [status] = child.exitCode === null ? await once(child, 'exit') : [child.exitCode];
-  return status;
-}
-
-test('twenty reloads under load refuse no connection, fail no request and end no kept connection', async (t) => {
-  using directory = temporaryDirectory();
-  const service = await startService(t, directory.path);
-  const gateways = gatewaysOf(directory.path);
-  const asking = [service.platform, service.business].map((port) => startAsking(port));
+test('reloads under load refuse no connection, fail no request and end no kept connection', async (t) => {
+  own.write();
+  assert.equal((await reload()).status, 0);
+  const [before, from] = [starts(), service.log().length];
+  const asking = [own.platform, own.business].map((port) => startAsking(port));
   // Or a failure would not end.
   t.after(() => Promise.all(asking.map((one) => one.stop())));
   const counts = () => asking.flatMap((one) => [...one.counts]);
-  for (let n = 1; n <= 20; n += 1) {
-    service.write({ http: { connections: 1000 + n } });
-    const before = counts();
+  const rounds = 8;
+  for (let n = 1; n <= rounds; n += 1) {
+    own.write({ http: { connections: 1000 + n } });
+    const asked = counts();
     assert.equal(await askForReload(join(directory.path, 'data')), undefined, service.log());
     // What was asked as it began has its answer on each connection, and so has one more.
     await eventually(
       async () => counts(),
-      (now) => now.every((count, index) => count >= (before[index] ?? 0) + 2),
+      (now) => now.every((count, index) => count >= (asked[index] ?? 0) + 2),
     );
   }
   for (const one of asking) assert.deepEqual(await one.stop(), []);
-  assert.equal(service.log().split('"event":"serve.ready"').length - 1, 21);
+  assert.equal(starts() - before, rounds);
   assert.deepEqual(gatewaysOf(directory.path), gateways);
   // Such as of listeners that each reload leaves behind.
-  assert.doesNotMatch(service.log(), /process\.warning|"level":"error"/);
-  service.child.kill('SIGTERM');
-  assert.equal(await ended(service.child), 0);
+  assert.doesNotMatch(service.log().slice(from), /process\.warning|"level":"error"/);
 });
 
 test('what is wrong with the settings is said by the command, and the service goes on as it was', async (t) => {
-  using directory = temporaryDirectory();
-  const service = await startService(t, directory.path);
   const taken = createServer().listen(0, '127.0.0.1');
   await once(taken, 'listening');
   t.after(() => taken.close());
   const { port } = taken.address() as { port: number };
-  const gateways = gatewaysOf(directory.path);
+  const before = starts();
   const cases: [object | string, RegExp][] = [
     ['', /andromeda\.yaml has nothing in it/],
     ['# only a comment\n', /andromeda\.yaml has nothing in it/],
@@ -225,65 +171,54 @@ test('what is wrong with the settings is said by the command, and the service go
     [{ dataDir: './other' }, /a service with another dataDir takes a restart/],
   ];
   for (const [settings, why] of cases) {
-    if (typeof settings === 'string') writeFileSync(service.file, settings);
-    else service.write(settings);
-    const { code, said } = await service.reload();
-    assert.equal(code, 1, said);
+    if (typeof settings === 'string') writeFileSync(own.file, settings);
+    else own.write(settings);
+    const { status, said } = await reload();
+    assert.equal(status, 1, said);
     assert.match(said, why);
   }
-  service.child.kill('SIGHUP');
-  await eventually(
-    async () => service.log(),
-    (text) =>
-      /Not reloaded: dataDir is .*other now, and the service has .*data\. Another one takes a restart/.test(
-        text,
-      ),
-  );
-  for (const at of [service.platform, service.business])
-    assert.equal((await fetch(`http://127.0.0.1:${at}/readyz`)).status, 200);
+  for (const at of [own.platform, own.business]) assert.ok(await isServed(at));
   assert.deepEqual(gatewaysOf(directory.path), gateways);
-  assert.equal(service.log().split('"event":"serve.ready"').length - 1, 1);
-  service.write();
-  assert.deepEqual(await service.reload(), { code: 0, said: `The service goes on with ${service.file}.\n` });
+  assert.equal(starts(), before);
+  own.write();
+  assert.deepEqual(await reload(), { status: 0, said: `The service goes on with ${own.file}.\n` });
 });
 
 test('what only a start finds out brings the settings of before back', async (t) => {
-  using directory = temporaryDirectory();
-  const service = await startService(t, directory.path);
   // `check` asks who is there, and takes a service of ours for this one.
-  const other = await startService(t, mkdtempSync(join(directory.path, 'other-')));
-  service.write({
-    business: { listen: `0.0.0.0:${other.business}`, behindProxy: true, url: 'http://business.example' },
-  });
-  const { code, said } = await service.reload();
-  assert.equal(code, 1);
+  await using other = await startTestApp({ lab: { ...physics, clusters: [] } });
+  const before = starts();
+  const anyAddress = { behindProxy: true, url: 'http://business.example' };
+  own.write({ business: { listen: `0.0.0.0:${new URL(other.businessUrl).port}`, ...anyAddress } });
+  const { status, said } = await reload();
+  assert.equal(status, 1);
   assert.match(said, /0\.0\.0\.0:\d+ is in use by another program/);
-  assert.equal((await fetch(`http://127.0.0.1:${service.business}/readyz`)).status, 200);
-  assert.equal(service.log().split('"event":"serve.ready"').length - 1, 1, 'nothing has ended');
+  assert.deepEqual([await isServed(own.business), starts()], [true, before], 'nothing has ended');
 
-  service.write({ gateway: { listen: `127.0.0.1:${other.gateway}` } });
-  const ofGateway = await service.reload();
-  assert.equal(ofGateway.code, 1);
+  own.write({ gateway: { listen: `127.0.0.1:${other.gatewayPort}` } });
+  const ofGateway = await reload();
+  assert.equal(ofGateway.status, 1);
   assert.match(ofGateway.said, /The SSH gateway cannot start: 127\.0\.0\.1:\d+ is in use by another program/);
-  assert.equal((await fetch(`http://127.0.0.1:${service.business}/readyz`)).status, 200);
-  const banner = connect(service.gateway, '127.0.0.1');
+  assert.ok(await isServed(own.business));
+  const banner = connect(own.gateway, '127.0.0.1');
   t.after(() => banner.destroy());
   assert.match(String((await once(banner, 'data'))[0]), /^SSH-2\.0-\S+ Andromeda/);
 
   // The other address of the same port, in the place of the one that is held.
-  service.write({
-    business: { listen: `0.0.0.0:${service.business}`, behindProxy: true, url: 'http://business.example' },
-  });
-  assert.equal((await service.reload()).code, 0, service.log());
-  assert.equal((await fetch(`http://127.0.0.2:${service.business}/readyz`)).status, 200);
+  own.write({ business: { listen: `0.0.0.0:${own.business}`, ...anyAddress } });
+  assert.equal((await reload()).status, 0, service.log());
+  assert.ok(await isServed(own.business, '127.0.0.2'));
 });
 
-test('SIGUSR2, as at `systemctl restart`, leaves the gateway to the service that follows; SIGTERM does not', async (t) => {
-  using directory = temporaryDirectory();
-  const first = await startService(t, directory.path);
-  const gateways = gatewaysOf(directory.path);
-  first.child.kill('SIGUSR2');
-  assert.equal(await ended(first.child), 0, first.log());
-  assert.ok(gateways.length > 0 && gateways.every(isAlive));
-  for (const pid of gateways) process.kill(pid, 'SIGKILL');
+test('SIGUSR2, as at `systemctl restart`, leaves the gateway to the service that follows; SIGTERM within reloads does not', async () => {
+  const running = gatewaysOf(directory.path);
+  assert.equal(await service.stop('SIGUSR2'), 0, service.log());
+  assert.ok(running.length > 0 && running.every(isAlive));
+  service = serve(own.file);
+  await service.until('serve.ready');
+  assert.deepEqual(gatewaysOf(directory.path), running);
+  for (let n = 0; n < 20; n += 1) service.child.kill('SIGHUP');
+  await service.until('serve.ready', 2);
+  assert.equal(await service.stop(), 0, service.log());
+  assert.deepEqual(running.filter(isAlive), []);
 });

@@ -1,7 +1,7 @@
 /** `andromeda check`: what would keep a service from starting or serving, in words and by its exit status. */
 
 import assert from 'node:assert/strict';
-import { spawn, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import {
   chmodSync,
   chownSync,
@@ -17,39 +17,32 @@ import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import Database from 'better-sqlite3';
-import { parse, stringify } from 'yaml';
+import { stringify } from 'yaml';
 import type { Lab } from '../../src/domain/clusters/lab.ts';
 import type { Config } from '../../src/service/config/index.ts';
 import { checkAuditPaths } from '../../src/service/host/files.ts';
 import { createInstallation } from '../../src/store/data-dir/lab.ts';
 import { openStore } from '../../src/store/data-dir/open-store.ts';
 import { createPerson } from '../../src/store/people/people.ts';
-import { eventually } from '../support/app.ts';
 import { createAuthority } from '../support/certificate.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { limit } from '../support/limit.ts';
 import { freePorts } from '../support/ports.ts';
 import { program, runProgram } from '../support/program.ts';
 import { ancient, newest } from '../support/schemas.ts';
+import { serve, writeSettings } from '../support/service-process.ts';
 import { openTestStore } from '../support/store.ts';
 
 const dayMs = 86_400_000;
+const small: Lab = {
+  organizations: [{ slug: 'physics', name: 'P', members: [{ email: 'a@p.example', role: 'owner' }] }],
+};
 
 /** A directory with a configuration in which nothing is wrong. */
 async function installation(t: TestContext, extra: object = {}) {
   const directory = temporaryDirectory();
   t.after(() => directory[Symbol.dispose]());
-  const [platform = 0, business = 0, gateway = 0, issuer = 0] = await freePorts(4);
-  const settings = {
-    platform: { listen: `127.0.0.1:${platform}` },
-    business: { listen: `127.0.0.1:${business}` },
-    gateway: { listen: `127.0.0.1:${gateway}` },
-    identity: { embedded: { listen: `127.0.0.1:${issuer}` } },
-  };
-  const file = join(directory.path, 'andromeda.yaml');
-  const write = (more: object) => writeFileSync(file, stringify({ ...settings, ...more }), { mode: 0o600 });
-  write(extra);
-  return { path: directory.path, file, platform, business, gateway, issuer, settings, write };
+  return { path: directory.path, ...(await writeSettings(directory.path, extra)) };
 }
 
 /** Its exit status and the lines that it prints. */
@@ -209,7 +202,7 @@ test('a port that another program has is wrong, and says which setting it is', a
   const other = createServer((socket) => socket.end('SSH-2.0-OpenSSH_9.2p1\r\n'));
   await new Promise<void>((done) => other.listen(gateway, '127.0.0.1', done));
   t.after(() => other.close());
-  const { status, lines } = await await check(file, '--quiet');
+  const { status, lines } = await check(file, '--quiet');
   const line = RegExp(
     `^wrong  port +\\S+/andromeda.yaml:6: gateway\\.listen, 127\\.0\\.0\\.1 port ${gateway}: in use by another program\\. .*\\n$`,
   );
@@ -218,48 +211,30 @@ test('a port that another program has is wrong, and says which setting it is', a
 });
 
 test('while the service runs, its own ports are its own, and nothing of its data is touched', async (t) => {
-  const directory = temporaryDirectory();
-  const [platform, business, gateway, issuer, metrics] = await freePorts(5);
-  const file = join(directory.path, 'andromeda.yaml');
-  writeFileSync(join(directory.path, 'kubeconfig'), 'nothing', { mode: 0o600 });
+  const { path, file, write, settings } = await installation(t);
+  const [metrics] = await freePorts(1);
+  writeFileSync(join(path, 'kubeconfig'), 'nothing', { mode: 0o600 });
   const authority = createAuthority().issue('server', 90 * dayMs);
-  writeFileSync(join(directory.path, 'chain.pem'), authority.cert);
-  writeFileSync(join(directory.path, 'key.pem'), authority.key, { mode: 0o600 });
+  writeFileSync(join(path, 'chain.pem'), authority.cert);
+  writeFileSync(join(path, 'key.pem'), authority.key, { mode: 0o600 });
   const cluster = {
     name: 'gamma',
     organization: 'physics',
     scheduler: 'kubernetes',
     kubernetes: { kubeconfig: 'kubeconfig' },
   };
-  const lab = {
-    organizations: [{ slug: 'physics', name: 'P', members: [{ email: 'a@p.example', role: 'owner' }] }],
-    clusters: [cluster],
+  writeFileSync(join(path, 'lab.yaml'), stringify({ ...small, clusters: [cluster] }));
+  const tls = { cert: 'chain.pem', key: 'key.pem' };
+  const more = {
+    // A gateway that answers nobody without a header of a proxy is known, too.
+    gateway: { ...settings.gateway, proxyProtocol: 'required' },
+    trustedProxies: ['127.0.0.1'],
+    metrics: { listen: `127.0.0.1:${metrics}` },
+    seed: 'lab.yaml',
   };
-  writeFileSync(join(directory.path, 'lab.yaml'), stringify(lab));
-  writeFileSync(
-    file,
-    stringify({
-      platform: { listen: `127.0.0.1:${platform}`, tls: { cert: 'chain.pem', key: 'key.pem' } },
-      business: { listen: `127.0.0.1:${business}` },
-      // A gateway that answers nobody without a header of a proxy is known, too.
-      gateway: { listen: `127.0.0.1:${gateway}`, proxyProtocol: 'required' },
-      trustedProxies: ['127.0.0.1'],
-      metrics: { listen: `127.0.0.1:${metrics}` },
-      identity: { embedded: { listen: `127.0.0.1:${issuer}` } },
-      seed: 'lab.yaml',
-    }),
-  );
-  const service = spawn(program, ['serve', '--config', file], { stdio: ['ignore', 'ignore', 'pipe'] });
-  t.after(() => service.kill('SIGKILL'));
-  t.after(() => directory[Symbol.dispose]());
-  let log = '';
-  service.stderr.setEncoding('utf8').on('data', (part) => {
-    log += part;
-  });
-  await eventually(
-    async () => log,
-    (text) => text.includes('serve.ready'),
-  );
+  write({ ...more, platform: { ...settings.platform, tls } });
+  await using service = serve(file);
+  await service.until('serve.ready');
   const running = await check(file);
   assert.equal(running.status, 0, running.lines.join('\n'));
   const held = running.lines.filter((line) => /port .*: held by Andromeda, which runs\.$/.test(line));
@@ -268,27 +243,23 @@ test('while the service runs, its own ports are its own, and nothing of its data
     running.lines.join('\n'),
     /^ok +cluster file +gamma, kubernetes\.kubeconfig: \/.*\/kubeconfig\.$/m,
   );
-  const switched = parse(readFileSync(file, 'utf8'));
-  switched.business.tls = switched.platform.tls;
-  delete switched.platform.tls;
-  const after = join(directory.path, 'after.yaml');
-  writeFileSync(after, stringify(switched), { mode: 0o600 });
-  const ports = (await check(after)).lines.filter((line) => / port /.test(line));
+  const before = readFileSync(file);
+  write({ ...more, business: { ...settings.business, tls } });
+  const ports = (await check(file)).lines.filter((line) => / port /.test(line));
   assert.equal(ports.length, 5);
   for (const line of ports) assert.match(line, /held by Andromeda, which runs\.$/);
 
-  service.kill('SIGTERM');
-  await new Promise((done) => service.once('close', done));
-  const data = join(directory.path, 'data');
-  const before = contents(data);
-  chmodSync(join(directory.path, 'kubeconfig'), 0o644);
+  writeFileSync(file, before);
+  await service.stop();
+  const data = contents(join(path, 'data'));
+  chmodSync(join(path, 'kubeconfig'), 0o644);
   const stopped = await check(file);
   const kubeconfig = stopped.lines.filter((line) =>
     /^wrong +cluster file +(\S+\/lab\.yaml:\d+: )?gamma, .* can be read by everybody/.test(line),
   );
   assert.equal(kubeconfig.length, 2, 'as the seed names it, and as the database does');
   assert.equal(stopped.status, 1);
-  assert.deepEqual(contents(data), before);
+  assert.deepEqual(contents(join(path, 'data')), data);
 });
 
 test('a database that is missing where there are keys, or none, or not this account’s to write is wrong', async (t) => {
@@ -337,10 +308,7 @@ test('a seed is said to be ignored where the database was filled without it', as
   const { path, file, write } = await installation(t);
   const data = join(path, 'data');
   mkdirSync(data, { mode: 0o711 });
-  const lab: Lab = {
-    organizations: [{ slug: 'physics', name: 'P', members: [{ email: 'a@p.example', role: 'owner' }] }],
-  };
-  writeFileSync(join(path, 'lab.yaml'), stringify(lab));
+  writeFileSync(join(path, 'lab.yaml'), stringify(small));
   write({ seed: 'lab.yaml' });
   const about = async () => (await check(file)).lines.filter((line) => / seed /.test(line));
   for (const isBootstrapped of [false, true]) {
@@ -356,20 +324,15 @@ test('a seed is said to be ignored where the database was filled without it', as
   }
   for (const name of readdirSync(data)) rmSync(join(data, name));
   const store = await openStore(data);
-  await createInstallation(store, lab, 'lab.yaml');
+  await createInstallation(store, small, 'lab.yaml');
   await store.close();
   assert.equal((await about()).length, 1, 'it was the seed that filled it');
 });
 
 test('rules for groups name organizations that are in the database', async (t) => {
   const { path, file, write } = await installation(t);
-  const lab: Lab = {
-    organizations: [
-      { slug: 'physics', name: 'Physics', members: [{ email: 'ada@x.example', role: 'owner' }] },
-    ],
-  };
   const store = await openStore(join(path, 'data'));
-  await createInstallation(store, lab, 'lab.yaml');
+  await createInstallation(store, small, 'lab.yaml');
   await store.close();
   const said = async (organization: string) => {
     const groups = { claim: 'groups', rules: [{ group: 'a', organization }] };

@@ -1,6 +1,5 @@
 /** `andromeda doctor`: an installation that is well, beside a service that runs, and each way in which one is not. */
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
 import {
   chmodSync,
   closeSync,
@@ -17,14 +16,12 @@ import { cp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import Database from 'better-sqlite3';
-import { stringify } from 'yaml';
 import { makeAuditKey } from '../../src/domain/audit/audit.ts';
 import { readKeyFiles, writeKeyFiles } from '../../src/store/data-dir/key-files.ts';
 import { startTestApp } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
-import { freePorts } from '../support/ports.ts';
-import { program, runProgram } from '../support/program.ts';
-import { ancient } from '../support/schemas.ts';
+import { runProgram } from '../support/program.ts';
+import { serve, writeSettings } from '../support/service-process.ts';
 import { newPublicKey } from '../support/ssh-keys.ts';
 
 /** Its exit status and what it prints. */
@@ -60,23 +57,11 @@ test('while the service runs all is well, and what is not is said', async (t) =>
     });
     await t.test('a backup is known from then on', async () => {
       assert.equal((await runProgram('backup', join(place.path, 'backup'), '--config', own)).status, 0);
-      assert.match(
-        (await doctor(own)).said,
-        /^ok +backup +The last one is of \S+Z: .*\/backup, [\d.]+ [KM]iB\.$/m,
-      );
-    });
-    await t.test('what that backup holds is compared with its manifest', async () => {
-      const whole =
-        /^ok +manifest +All \d+ parts of .*\/backup are as they were made, signed by the key of this installation\.$/m;
-      assert.match((await doctor(own)).said, whole);
-      const backup = new Database(join(place.path, 'backup'));
-      backup.exec("update users set display_name = 'Eve'");
-      backup.close();
-      const { status, said } = await doctor(own, '--quiet');
-      assert.equal(status, 1);
+      const { said } = await doctor(own);
+      assert.match(said, /^ok +backup +The last one is of \S+Z: .*\/backup, [\d.]+ [KM]iB\.$/m);
       assert.match(
         said,
-        /^wrong +manifest +.*\/backup was changed after it was made \(table former_names, table users\); take another backup\.$/m,
+        /^ok +manifest +All \d+ parts of .*\/backup are as they were made, signed by the key of/m,
       );
       rmSync(join(place.path, 'backup'));
       assert.match((await doctor(own)).said, /^warn +backup +.* It is not there any more: was it moved to/m);
@@ -190,12 +175,7 @@ test('while the service runs all is well, and what is not is said', async (t) =>
     assert.doesNotMatch(damaged.said, /Something went wrong/);
     restored();
   });
-  await t.test('a version before 0.3.0, and one that is newer', async () => {
-    const old = await quietly((open) => open.exec(ancient));
-    assert.match(
-      old.said,
-      /^wrong +database +\S+\/andromeda\.db was written by a version of Andromeda before 0\.3\.0/m,
-    );
+  await t.test('a version that is newer', async () => {
     const newer = await quietly((open) =>
       open.exec("insert into kysely_migration values ('9999-later', '2099-01-01')"),
     );
@@ -203,7 +183,7 @@ test('while the service runs all is well, and what is not is said', async (t) =>
       newer.said,
       /^wrong +database +\S+ was written by a newer version of Andromeda\. Look with that one\.$/m,
     );
-    assert.deepEqual([old.status, newer.status], [1, 1]);
+    assert.equal(newer.status, 1);
   });
   await t.test('a clock that is behind what was written', async () => {
     const { said } = await quietly((open) =>
@@ -214,62 +194,35 @@ test('while the service runs all is well, and what is not is said', async (t) =>
       /^wrong +clock +The last entry of the audit trail is of 2999-01-01T00:00:00Z, which is to come\./m,
     );
   });
-  await t.test(
-    'keys that others can read, that are none, or that are missing with the database',
-    async () => {
-      restored();
-      chmodSync(join(kept, 'keys'), 0o755);
-      writeFileSync(join(kept, 'keys/gateway_host_ed25519'), 'rubbish');
-      const { status, said } = await doctor(config, '--quiet');
-      assert.equal(status, 1);
-      assert.match(said, /^wrong +data +.*\/keys can be read by others\. chmod go= /m);
-      assert.match(said, /^wrong +key +The key in \S+\/gateway_host_ed25519 cannot be used: /m);
-      rmSync(database);
-      assert.match(
-        (await doctor(config, '--quiet')).said,
-        /^wrong +database +\S+ is not there, and there are keys/m,
-      );
-      mkdirSync(join(place.path, 'none'));
-      const nothing = join(place.path, 'none/andromeda.yaml');
-      const [first, second, third, fourth] = (await freePorts(4)).map((port) => ({
-        listen: `127.0.0.1:${port}`,
-      }));
-      const settings = { platform: first, business: second, gateway: third, identity: { embedded: fourth } };
-      writeFileSync(nothing, stringify({ dataDir: 'data', ...settings }));
-      const fresh = await doctor(nothing, '--quiet');
-      assert.deepEqual([fresh.status, fresh.said.includes('There is none in')], [0, true], fresh.said);
-    },
-  );
+  await t.test('keys that others can read, and nothing at all', async () => {
+    restored();
+    chmodSync(join(kept, 'keys'), 0o755);
+    assert.match(
+      (await doctor(config, '--quiet')).said,
+      /^wrong +data +.*\/keys can be read by others\. chmod go= /m,
+    );
+    mkdirSync(join(place.path, 'none'));
+    const { file } = await writeSettings(join(place.path, 'none'));
+    const fresh = await doctor(file, '--quiet');
+    assert.deepEqual([fresh.status, fresh.said.includes('There is none in')], [0, true], fresh.said);
+  });
 });
 
-test('a service that is stopped in its tracks, or whose data directory is gone, is said to be', async (t) => {
+test('a service that is stopped in its tracks, or whose data directory is gone, is said to be', async () => {
   using place = temporaryDirectory();
-  const [platform, business, gateway, issuer] = await freePorts(4);
-  const config = join(place.path, 'andromeda.yaml');
-  const settings = {
-    dataDir: './data',
-    platform: { listen: `127.0.0.1:${platform}` },
-    business: { listen: `127.0.0.1:${business}` },
-    gateway: { listen: `127.0.0.1:${gateway}`, processes: 0 },
-    identity: { embedded: { listen: `127.0.0.1:${issuer}` } },
-  };
-  writeFileSync(config, stringify(settings), { mode: 0o600 });
-  const service = spawn(program, ['serve', '--config', config], { stdio: ['ignore', 'ignore', 'pipe'] });
-  t.after(() => service.kill('SIGKILL'));
-  await new Promise<void>((resolve) => {
-    service.stderr.setEncoding('utf8').on('data', (part) => {
-      if (part.includes('serve.ready')) resolve();
-    });
-  });
+  const { file: config, settings, write } = await writeSettings(place.path);
+  write({ gateway: { ...settings.gateway, processes: 0 } });
+  await using service = serve(config);
+  await service.until('serve.ready');
   assert.equal((await doctor(config, '--quiet')).status, 0);
-  service.kill('SIGSTOP');
+  service.child.kill('SIGSTOP');
   const stopped = await doctor(config, '--quiet');
   assert.equal(stopped.status, 1);
   assert.match(
     stopped.said,
     /^wrong +service +One holds \S+\/data, and does not answer at 127\.0\.0\.1 port /m,
   );
-  service.kill('SIGCONT');
+  service.child.kill('SIGCONT');
   rmSync(join(place.path, 'data'), { recursive: true });
   const removed = await doctor(config, '--quiet');
   assert.equal(removed.status, 1);

@@ -1,6 +1,5 @@
 /** Keys that the service used and that are gone: it makes no others in their place before an operator on the host accepts that. */
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
@@ -11,7 +10,8 @@ import { readConfig } from '../../src/service/config/index.ts';
 import { listMissingKeys, missingKeyText, noteKeys } from '../../src/store/data-dir/key-files.ts';
 import { startTestApp } from '../support/app.ts';
 import { freePorts } from '../support/ports.ts';
-import { program, runProgram } from '../support/program.ts';
+import { runProgram } from '../support/program.ts';
+import { serve } from '../support/service-process.ts';
 import { openTestStore, testOnFile } from '../support/store.ts';
 
 const sentence = (file: string) => `The key ${file}, which the service used, is missing; with a new one, `;
@@ -31,27 +31,19 @@ testOnFile(
       return { status, said: out + err };
     }
 
-    /** Starts the service, and ends it once it says that it serves. */
-    async function serve() {
-      const child = spawn(program, ['serve', '--config', config], { stdio: ['ignore', 'pipe', 'pipe'] });
-      let said = '';
-      for (const stream of [child.stdout, child.stderr])
-        stream.setEncoding('utf8').on('data', (part) => {
-          said += part;
-          if (said.includes('"serve.ready"')) child.kill('SIGTERM');
-        });
-      const status = await new Promise((done) => child.once('close', done));
-      return { status, said };
+    /** By the service, and by commands. */
+    async function isRefused(sentence: string, commands = ['check']) {
+      const started = startApp({ config: readConfig(config), log: createLogger('silent') });
+      await assert.rejects(started, ({ message }: Error) => message.includes(sentence));
+      for (const command of commands) {
+        const { status, said } = await run(command, '--quiet');
+        assert.deepEqual([status, said.includes(sentence)], [1, true], `${command}: ${said}`);
+      }
     }
 
-    async function isRefused(file: string) {
-      const started = startApp({ config: readConfig(config), log: createLogger('silent') });
-      await assert.rejects(started, ({ message }: Error) => message.includes(sentence(file)));
-      for (const command of ['check', 'doctor']) {
-        const { status, said } = await run(command, '--quiet');
-        assert.deepEqual([status, said.includes(sentence(file))], [1, true], `${command}: ${said}`);
-      }
-      assert.ok(!existsSync(file));
+    async function endsWith78(sentence: string) {
+      await using service = serve(config);
+      assert.deepEqual([await service.ended, service.log().includes(sentence)], [78, true], service.log());
     }
 
     const listed = JSON.parse((await run('admin', 'key', 'list', '--json')).said).keys;
@@ -64,15 +56,6 @@ testOnFile(
     const checked = JSON.parse((await run('check', '--json')).said).findings;
     assert.ok(checked.some(({ about }: { about: string }) => about === 'key'));
 
-    for (const kind of ['host', 'client', 'issuer', 'audit'] as const) {
-      const file = join(dataDir, serviceSecrets[kind].file);
-      await t.test(kind, async () => {
-        renameSync(file, `${file}.away`);
-        await isRefused(file);
-        renameSync(`${file}.away`, file);
-      });
-    }
-
     const spoilt: Record<string, (file: string) => void> = {
       empty: (file) => writeFileSync(file, ''),
       cut: (file) => writeFileSync(file, readFileSync(`${file}.away`, 'utf8').slice(0, 60)),
@@ -80,19 +63,16 @@ testOnFile(
       unreadable: (file) => mkdirSync(file),
     };
     for (const kind of ['host', 'client', 'issuer', 'audit'] as const) {
-      await t.test(`${kind}, which cannot be used`, async () => {
+      await t.test(`${kind}, which is gone or cannot be used`, async () => {
         const file = join(dataDir, serviceSecrets[kind].file);
         renameSync(file, `${file}.away`);
+        await isRefused(sentence(file));
+        assert.ok(!existsSync(file));
         for (const [how, spoil] of Object.entries(spoilt)) {
           spoil(file);
-          const refused = await serve();
-          assert.equal(refused.status, 78, `${how}: ${refused.said}`);
-          const sentence = `The key in ${file} cannot be ${how === 'unreadable' ? 'read' : 'used'}`;
-          for (const command of ['check', 'doctor']) {
-            const { status, said } = await run(command, '--quiet');
-            assert.deepEqual([status, said.includes(sentence)], [1, true], `${how}, ${command}: ${said}`);
-            assert.ok(how === 'unreadable' || said.includes(`andromeda admin key new ${kind} --yes`), said);
-          }
+          await isRefused(`The key in ${file} cannot be ${how === 'unreadable' ? 'read' : 'used'}`);
+          const { said } = await run('check', '--quiet');
+          assert.ok(how === 'unreadable' || said.includes(`andromeda admin key new ${kind} --yes`), said);
           rmSync(file, { recursive: true });
         }
         // What it advises works.
@@ -105,15 +85,17 @@ testOnFile(
     const file = join(dataDir, serviceSecrets.host.file);
     await t.test('all of them at once', async () => {
       renameSync(join(dataDir, 'keys'), join(dataDir, 'keys.away'));
-      await isRefused(file);
-      const refused = await serve();
-      assert.deepEqual([refused.status, refused.said.includes(sentence(file))], [78, true], refused.said);
+      await isRefused(sentence(file), ['check', 'doctor']);
+      await endsWith78(sentence(file));
       renameSync(join(dataDir, 'keys.away'), join(dataDir, 'keys'));
     });
 
     await t.test('a new host key is made where it is accepted, and that is in the audit trail', async () => {
       const before = readFileSync(file, 'utf8');
       renameSync(file, `${file}.away`);
+      writeFileSync(file, '');
+      await endsWith78(`The key in ${file} cannot be used`);
+      rmSync(file);
       const asked = await run('admin', 'key', 'new', 'host');
       assert.equal(asked.status, 1);
       assert.ok(asked.said.includes('To accept a new one: andromeda admin key new host --yes'), asked.said);
@@ -129,8 +111,7 @@ testOnFile(
         .all();
       database.close();
       assert.deepEqual(entry, [{ target: 'host', details: 'the one before was missing' }]);
-      const started = await serve();
-      assert.ok(started.said.includes('"serve.ready"'), started.said);
+      await using _ = await startApp({ config: readConfig(config), log: createLogger('silent') });
     });
   },
 );

@@ -1,6 +1,6 @@
 /** Two servers on one real PostgreSQL: the same keys, changes of them known to both, and what protects them. */
 import assert from 'node:assert/strict';
-import { spawn, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, type TestContext, test } from 'node:test';
@@ -20,7 +20,8 @@ import { eventually, physics } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { freePorts } from '../support/ports.ts';
 import { createPostgres, missingPostgres, type TestPostgres } from '../support/postgres-server.ts';
-import { program, runProgram } from '../support/program.ts';
+import { runProgram } from '../support/program.ts';
+import { serve } from '../support/service-process.ts';
 
 const skip = missingPostgres() ?? false;
 let postgres: TestPostgres;
@@ -309,37 +310,19 @@ test('a reload that would open no database, another one, or not its secrets, cha
   const key = makeSecretsKey();
   writeFileSync(at('secrets.key'), key, { mode: 0o600 });
   const settings = parse(readFileSync(one.file, 'utf8'));
-  const child = spawn(program, ['serve', '--config', one.file], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
-  t.after(() => child.kill('SIGKILL'));
-  const exited = new Promise<number | null>((resolve) => child.once('close', resolve));
-  let log = '';
-  child.stderr.setEncoding('utf8').on('data', (part) => {
-    log += part;
-  });
-  const messagesOf = (event: string) =>
-    log
-      .split('\n')
-      .filter((line) => line.includes(`"event":"${event}"`))
-      .map((line): string => JSON.parse(line).message);
-  const until = (event: string, times: number) =>
-    eventually(
-      async () => messagesOf(event).length,
-      (count) => count === times || child.exitCode !== null,
-    );
+  await using service = serve(one.file);
   const isServed = () =>
     fetch(`http://127.0.0.1:${one.business}/readyz`).then(
       () => true,
       () => false,
     );
-  await until('serve.ready', 1);
+  await service.until('serve.ready');
   let refused = 0;
   async function refusedFor(why: RegExp, changed: object) {
     writeFileSync(one.file, stringify({ ...settings, ...changed }));
-    child.kill('SIGHUP');
-    await until('serve.reload.refused', ++refused);
-    assert.match(messagesOf('serve.reload.refused').at(-1) ?? log, why);
+    service.child.kill('SIGHUP');
+    await service.until('serve.reload.refused', ++refused);
+    assert.match(String(service.events('serve.reload.refused').at(-1)?.['message']), why);
     assert.equal(await isServed(), true);
   }
   writeFileSync(at('secrets.key'), makeSecretsKey());
@@ -363,15 +346,13 @@ test('a reload that would open no database, another one, or not its secrets, cha
     async () => (await fetch(`http://127.0.0.1:${one.business}/readyz`)).status,
     (status) => status === 200,
   );
-  child.kill('SIGHUP');
-  await until('serve.ready', 2);
-  assert.equal(child.exitCode, null, log);
+  service.child.kill('SIGHUP');
+  await service.until('serve.ready', 2);
 
   await postgres.stop();
   try {
-    child.kill('SIGHUP');
-    child.kill('SIGTERM');
-    assert.equal(await exited, 0, log);
+    service.child.kill('SIGHUP');
+    assert.equal(await service.stop(), 0, service.log());
   } finally {
     await postgres.start();
   }

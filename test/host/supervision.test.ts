@@ -1,17 +1,15 @@
 /** What systemd is told: that the service is ready, alive and stopping; and that it is not told so when that is not so. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { stringify } from 'yaml';
 import { createLogger } from '../../src/lib/log.ts';
 import { feedWatchdog, startSupervision } from '../../src/service/host/unit/supervision.ts';
 import { eventually } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
-import { freePorts } from '../support/ports.ts';
-import { program } from '../support/program.ts';
+import { serve, writeSettings } from '../support/service-process.ts';
 import { openTestStore } from '../support/store.ts';
 
 const missing = ['/usr/bin/python3', '/usr/bin/systemd-notify'].filter((path) => !existsSync(path));
@@ -51,26 +49,10 @@ test('systemd is notified that the service is ready when it serves, that it is a
   skip,
 }, async (t) => {
   const { socket, lines } = await startReceiver(t);
-  const directory = temporaryDirectory();
-  const [platform, business, gateway, issuer] = await freePorts(4);
-  const file = join(directory.path, 'andromeda.yaml');
-  writeFileSync(
-    file,
-    stringify({
-      platform: { listen: `127.0.0.1:${platform}` },
-      business: { listen: `127.0.0.1:${business}` },
-      gateway: { listen: `127.0.0.1:${gateway}` },
-      identity: { embedded: { listen: `127.0.0.1:${issuer}` } },
-    }),
-  );
+  using directory = temporaryDirectory();
+  const { file, platform } = await writeSettings(directory.path);
   const env = { ...process.env, NOTIFY_SOCKET: socket, WATCHDOG_USEC: '1500000' };
-  const service = spawn(program, ['serve', '--config', file], { stdio: ['ignore', 'ignore', 'pipe'], env });
-  t.after(() => service.kill('SIGKILL'));
-  t.after(() => directory[Symbol.dispose]());
-  let log = '';
-  service.stderr.setEncoding('utf8').on('data', (part) => {
-    log += part;
-  });
+  await using service = serve(file, env);
   const heard = (count: number) =>
     eventually(
       async () => lines(),
@@ -82,23 +64,21 @@ test('systemd is notified that the service is ready when it serves, that it is a
   assert.equal((await fetch(`http://127.0.0.1:${platform}/readyz`)).status, 200);
 
   // An event loop that does not turn is not said to be alive.
-  service.kill('SIGSTOP');
+  service.child.kill('SIGSTOP');
   await sleep(1_000);
   const before = lines().length;
   await sleep(2_000);
   assert.equal(lines().length, before);
-  service.kill('SIGCONT');
+  service.child.kill('SIGCONT');
   await heard(before + 1);
 
-  service.kill('SIGTERM');
-  const status = await new Promise((done) => service.once('close', done));
-  assert.equal(status, 0, log);
+  assert.equal(await service.stop(), 0, service.log());
   await eventually(
     async () => lines(),
     (now) => now.at(-1) === 'STOPPING=1',
   );
-  for (const line of log.split('\n').filter(Boolean)) JSON.parse(line);
-  assert.match(log, /"event":"serve\.stopped"/);
+  for (const line of service.log().split('\n').filter(Boolean)) JSON.parse(line);
+  assert.equal(service.events('serve.stopped').length, 1);
 });
 
 test('a check that hangs is not fed to the watchdog, and one that fails is', async () => {
