@@ -228,7 +228,7 @@ test('serve, call, auth and admin work from it, and people log in and copy files
     assert.equal(after, before);
   });
   assert.equal(await service.stop(), 0, service.log());
-  assert.doesNotMatch(service.log(), /refused|login_node_stderr|without_namespace/);
+  assert.doesNotMatch(service.log(), /refused|unsafe|login_node_stderr|without_namespace/);
 });
 
 test('all of it works for an ordinary user, with a read-only home and /tmp mounted noexec', {

@@ -8,39 +8,23 @@ import { type TestContext, test } from 'node:test';
 import { stringify } from 'yaml';
 import { physics } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
-import { freePorts } from '../support/ports.ts';
+import { program } from '../support/program.ts';
+import { writeSettings } from '../support/service-process.ts';
 
 const ordinary = 30_113;
-const drop = [`--reuid=${ordinary}`, `--regid=${ordinary}`, '--clear-groups', '--'];
 const isRoot = process.getuid?.() === 0;
-const readable =
-  !isRoot || spawnSync('setpriv', [...drop, process.execPath, 'src/main.ts', '--version']).status === 0;
+const drop = isRoot ? ['setpriv', `--reuid=${ordinary}`, `--regid=${ordinary}`, '--clear-groups', '--'] : [];
+const readable = !isRoot || spawnSync('setpriv', [...drop.slice(1), 'test', '-x', program]).status === 0;
 const skip = readable ? false : 'an ordinary user cannot read this checkout';
 
 /** Serves a lab with a simulated Slurm cluster; resolves with the log when a line of it is as wanted. */
-async function logUntil(
-  t: TestContext,
-  directory: string,
-  how: { root?: boolean; clusters?: object },
-  wanted: RegExp,
-) {
-  const [platform, business, gateway, issuer] = await freePorts(4);
-  const settings = {
-    platform: { listen: `127.0.0.1:${platform}` },
-    business: { listen: `127.0.0.1:${business}` },
-    gateway: { listen: `127.0.0.1:${gateway}` },
-    identity: { embedded: { listen: `127.0.0.1:${issuer}` } },
-    seed: 'lab.yaml',
-    ...(how.clusters === undefined ? {} : { clusters: how.clusters }),
-  };
-  chmodSync(directory, 0o755);
-  writeFileSync(join(directory, 'andromeda.yaml'), stringify(settings));
+async function logUntil(t: TestContext, directory: string, wanted: RegExp, more: object = {}) {
+  const { file } = await writeSettings(directory, { seed: 'lab.yaml', ...more });
   writeFileSync(join(directory, 'lab.yaml'), stringify(physics));
-  const command = [process.execPath, 'src/main.ts', 'serve', '--config', join(directory, 'andromeda.yaml')];
-  const dropped = isRoot && !how.root;
-  if (dropped) chownSync(directory, ordinary, ordinary);
-  const [program = '', ...args] = dropped ? ['setpriv', ...drop, ...command] : command;
-  const child = spawn(program, args, {
+  chmodSync(directory, 0o755);
+  if (isRoot) for (const path of [directory, file]) chownSync(path, ordinary, ordinary);
+  const [command = '', ...args] = [...drop, program, 'serve', '--config', file];
+  const child = spawn(command, args, {
     stdio: ['ignore', 'ignore', 'pipe'],
     env: { ...process.env, HOME: directory },
   });
@@ -62,7 +46,7 @@ test('without root a simulated login node is not started, in words in the log an
   skip,
 }, async (t) => {
   using directory = temporaryDirectory();
-  const log = await logUntil(t, directory.path, {}, /"sync\.refused".*\n/);
+  const log = await logUntil(t, directory.path, /"sync\.refused".*\n/);
   for (const event of ['simulated.login_node_refused', 'sync.refused']) {
     const line = log.split('\n').find((one) => one.includes(`"${event}"`));
     assert.match(line ?? '', /"alpha".*not root.*clusters\.unsafeSimulatedLogins: true/);
@@ -75,15 +59,7 @@ test('clusters.unsafeSimulatedLogins has it all the same, with a warning', {
 }, async (t) => {
   using directory = temporaryDirectory();
   const clusters = { unsafeSimulatedLogins: true };
-  const log = await logUntil(t, directory.path, { clusters }, /"simulated\.applied","cluster":"alpha"/);
+  const log = await logUntil(t, directory.path, /"simulated\.applied","cluster":"alpha"/, { clusters });
   assert.match(log, /"warn".*"simulated\.unsafe","cluster":"alpha".*not root/);
   assert.doesNotMatch(log, /refused/);
-});
-
-test('as root nothing needs to be said', {
-  skip: skip || (isRoot ? false : 'only root can'),
-}, async (t) => {
-  using directory = temporaryDirectory();
-  const log = await logUntil(t, directory.path, { root: true }, /"simulated\.applied","cluster":"alpha"/);
-  assert.doesNotMatch(log, /unsafe|refused/);
 });
