@@ -18,24 +18,30 @@ import Database from 'better-sqlite3';
 import manifest from '../../package.json' with { type: 'json' };
 import { startTestApp } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
-import { limit } from '../support/limit.ts';
-import { program } from '../support/program.ts';
+import { program, runProgram } from '../support/program.ts';
 import { openTestStore } from '../support/store.ts';
 
-/** Runs it in `cwd`; times and sizes in what it says are taken out. */
-function andromeda(cwd: string, ...args: string[]) {
-  const { status, stdout, stderr } = spawnSync(program, args, {
-    cwd,
-    encoding: 'utf8',
-    timeout: limit(60_000),
-  });
-  const plain = (text: string) =>
-    text
-      .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME')
-      .replace(/before-restore-\w+/g, 'before-restore-TIME')
-      .replace(/[\d.]+ [KM]iB/g, 'SIZE')
-      .replace(/All \d+ parts/g, 'All N parts')
-      .replace(/ed25519:[\w+/=]+/g, 'ed25519:KEY');
+/** What it said, without times and sizes. */
+function plain(text: string): string {
+  return text
+    .replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, 'TIME')
+    .replace(/before-restore-\w+/g, 'before-restore-TIME')
+    .replace(/[\d.]+ [KM]iB/g, 'SIZE')
+    .replace(/All \d+ parts/g, 'All N parts')
+    .replace(/ed25519:[\w+/=]+/g, 'ed25519:KEY');
+}
+
+/** Runs it in `cwd`. */
+async function andromeda(cwd: string, ...args: string[]) {
+  const before = process.cwd();
+  process.chdir(cwd);
+  const { status, out, err } = await runProgram(...args).finally(() => process.chdir(before));
+  return [status, plain(out), plain(err)];
+}
+
+/** In another process than the service: one that closes a file loses all locks that it has on it. */
+function apart(cwd: string, ...args: string[]) {
+  const { status, stdout, stderr } = spawnSync(program, args, { cwd, encoding: 'utf8' });
   return [status, plain(stdout), plain(stderr)];
 }
 
@@ -49,14 +55,14 @@ test('backup while the service runs, restore refused; once it is stopped, restor
     data = join(app.dataDir, 'data');
     config = join(app.dataDir, 'andromeda.yaml');
     // Named by nobody, the configuration is the one that is here.
-    assert.deepEqual(andromeda(app.dataDir, 'backup', file), [
+    assert.deepEqual(apart(app.dataDir, 'backup', file), [
       0,
       `${file}: SIZE, checked. It holds ${data} and the files that the configuration and the clusters
 name, keys included: keep it as secret.
 `,
       '',
     ]);
-    assert.deepEqual(andromeda(place.path, 'restore', file, '--config', config), [
+    assert.deepEqual(apart(place.path, 'restore', file, '--config', config), [
       1,
       '',
       `andromeda: Andromeda serves from ${data}. Stop it first; nothing was changed.\n`,
@@ -66,7 +72,7 @@ name, keys included: keep it as secret.
   }
   const other = join(place.path, 'data');
   // The machine that it was on is gone.
-  const first = andromeda(place.path, 'restore', file, '--data', other);
+  const first = await andromeda(place.path, 'restore', file, '--data', other);
   const next = `
 These belong elsewhere, and are not there as they were. Put them there, or remove them:
 
@@ -82,7 +88,7 @@ Next:
   const noted = 'ed25519:KEY. Is that the key that you noted (admin audit key)?';
   assert.deepEqual(first, [0, was + whole(noted) + next, '']);
   const kept = `What was there before is in ${other}/before-restore-TIME; remove it when all is well.\n`;
-  assert.deepEqual(andromeda(place.path, 'restore', 'backup', '--data', 'data'), [
+  assert.deepEqual(await andromeda(place.path, 'restore', 'backup', '--data', 'data'), [
     0,
     was + whole('the key of this installation.') + kept + next,
     '',
@@ -91,7 +97,7 @@ Next:
   // A trigger keeps the name that she had.
   changed.exec("update users set display_name = 'Eve'");
   changed.close();
-  const [status, said] = andromeda(place.path, 'restore', '--drill', file, '--data', other);
+  const [status, said] = await andromeda(place.path, 'restore', '--drill', file, '--data', other);
   assert.equal(status, 1);
   assert.ok(
     String(said).includes(
@@ -108,29 +114,29 @@ test('what cannot be backed up or restored is one sentence on stderr', async () 
   if (!existsSync('/etc/andromeda/andromeda.yaml')) {
     const sentence =
       'andromeda: Neither andromeda.yaml nor /etc/andromeda/andromeda.yaml exists; say which installation it is with --config FILE, or --data DIR.\n';
-    assert.deepEqual(said('backup', 'file'), [1, '', sentence]);
-    assert.deepEqual(said('restore', 'file'), [1, '', sentence]);
+    assert.deepEqual(await said('backup', 'file'), [1, '', sentence]);
+    assert.deepEqual(await said('restore', 'file'), [1, '', sentence]);
   }
   const nothing = `andromeda: There is no database in ${cwd}/none; nothing to back up.\n`;
-  assert.deepEqual(said('backup', 'file', '--data', 'none'), [1, '', nothing]);
+  assert.deepEqual(await said('backup', 'file', '--data', 'none'), [1, '', nothing]);
   const noFile = `andromeda: There is no file ${cwd}/file.\n`;
-  assert.deepEqual(said('restore', 'file', '--data', 'none'), [1, '', noFile]);
+  assert.deepEqual(await said('restore', 'file', '--data', 'none'), [1, '', noFile]);
   assert.ok(!existsSync(join(cwd, 'none')));
   writeFileSync(join(cwd, 'text'), 'no backup');
   const noBackup = `andromeda: ${cwd}/text is not a backup of Andromeda.\n`;
-  assert.deepEqual(said('restore', 'text', '--data', 'data'), [1, '', noBackup]);
+  assert.deepEqual(await said('restore', 'text', '--data', 'data'), [1, '', noBackup]);
   writeFileSync(join(cwd, 'wrong.yaml'), 'dataDirectory: x\n');
-  const [status, , stderr] = said('backup', 'file', '--config', 'wrong.yaml');
+  const [status, , stderr] = await said('backup', 'file', '--config', 'wrong.yaml');
   assert.equal(status, 1);
   assert.match(String(stderr), /^andromeda: wrong\.yaml:1: dataDirectory is not a setting; /);
 });
 
-test('a backup does not go into the data directory that it is of, by whatever name', () => {
+test('a backup does not go into the data directory that it is of, by whatever name', async () => {
   using place = temporaryDirectory();
   mkdirSync(join(place.path, 'data', 'keys'), { recursive: true });
   symlinkSync('data', join(place.path, 'link'));
   for (const file of ['data/copy', 'link/keys/copy']) {
-    const [status, , stderr] = andromeda(place.path, 'backup', file, '--data', 'data');
+    const [status, , stderr] = await andromeda(place.path, 'backup', file, '--data', 'data');
     assert.equal(status, 1);
     assert.match(
       String(stderr),
@@ -139,14 +145,14 @@ test('a backup does not go into the data directory that it is of, by whatever na
   }
 });
 
-test('what is no file is not restored, whatever else it is, and the data directory is not blamed for it', () => {
+test('what is no file is not restored, whatever else it is, and the data directory is not blamed for it', async () => {
   using place = temporaryDirectory();
   const cwd = place.path;
   const pipe = join(cwd, 'pipe');
   assert.equal(spawnSync('mkfifo', [pipe]).status, 0);
   for (const path of [cwd, pipe, '/dev/null']) {
     const sentence = `andromeda: ${path} is not a backup of Andromeda.\n`;
-    assert.deepEqual(andromeda(cwd, 'restore', path, '--data', 'data'), [1, '', sentence]);
+    assert.deepEqual(await andromeda(cwd, 'restore', path, '--data', 'data'), [1, '', sentence]);
   }
   assert.ok(!existsSync(join(cwd, 'data')));
 });
@@ -179,7 +185,11 @@ test('the data directory of another account is theirs to back up', {
   chownSync(opened.dataDir, 1000, 1000);
   const sentence = `andromeda: ${opened.dataDir} belongs to the user with the ID 1000. Run this as that user, the one that the service runs as.\n`;
   for (const command of ['backup', 'restore'])
-    assert.deepEqual(andromeda(place.path, command, 'file', '--data', opened.dataDir), [1, '', sentence]);
+    assert.deepEqual(await andromeda(place.path, command, 'file', '--data', opened.dataDir), [
+      1,
+      '',
+      sentence,
+    ]);
 });
 
 test('Ctrl-C in a backup ends it, and leaves the older one as it was', async () => {
@@ -187,7 +197,7 @@ test('Ctrl-C in a backup ends it, and leaves the older one as it was', async () 
   using place = temporaryDirectory();
   const file = join(place.path, 'backup');
   const { default: Database } = await import('better-sqlite3');
-  assert.equal(andromeda(place.path, 'backup', file, '--data', opened.dataDir)[0], 0);
+  assert.equal((await andromeda(place.path, 'backup', file, '--data', opened.dataDir))[0], 0);
   const before = readFileSync(file);
   const database = new Database(join(opened.dataDir, 'andromeda.db'));
   database.exec('create table padding (content blob)');

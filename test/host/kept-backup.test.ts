@@ -1,15 +1,14 @@
 /** Backups where the configuration keeps them, by the commands: made, listed, tried, restored, and what doctor and check say. */
 import assert from 'node:assert/strict';
-import { execFileSync, spawn } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { stringify } from 'yaml';
 import { noteBackupFailure } from '../../src/store/data-dir/last-backup.ts';
 import { temporaryDirectory } from '../support/directory.ts';
-import { freePorts } from '../support/ports.ts';
-import { program } from '../support/program.ts';
+import { runProgram } from '../support/program.ts';
 import { loadAuditKey } from '../support/service-keys.ts';
+import { writeSettings } from '../support/service-process.ts';
 import { openTestStore } from '../support/store.ts';
 
 /** An installation that does not run. */
@@ -23,33 +22,25 @@ async function installation(t: TestContext) {
     execFileSync('cp', ['-a', opened.dataDir, at('data')]);
     loadAuditKey(at('data'));
   }
-  const [platform, business, issuer, gateway] = await freePorts(4);
-  const listen = (port: number | undefined) => ({ listen: `127.0.0.1:${port}` });
-  const settings = {
-    platform: listen(platform),
-    business: listen(business),
-    gateway: listen(gateway),
-    identity: { embedded: listen(issuer) },
-  };
-  const config = at('andromeda.yaml');
+  mkdirSync(at('tmp'));
+  const { file: config, write } = await writeSettings(directory.path);
   return {
     at,
-    config,
     dataDir: at('data'),
-    configure: (backup: object) =>
-      writeFileSync(config, stringify({ ...settings, dataDir: './data', backup }), { mode: 0o600 }),
-    /** Runs a command about it. The storage is in this process, so that this one must not wait. */
+    configure: (backup: object) => write({ backup }),
+    /** Runs a command about it, which has a directory for what is temporary. */
     async run(...args: string[]) {
-      mkdirSync(at('tmp'), { recursive: true });
-      const env = { ...process.env, TMPDIR: at('tmp') };
-      const child = spawn(program, [...args, '--config', config], { env, stdio: ['ignore', 'pipe', 'pipe'] });
-      const said = { stdout: '', stderr: '' };
-      for (const name of ['stdout', 'stderr'] as const)
-        child[name].setEncoding('utf8').on('data', (part) => {
-          said[name] += part;
-        });
-      const status = await new Promise((done) => child.once('close', done));
-      return { status, ...said };
+      const { TMPDIR = '/tmp' } = process.env;
+      process.env['TMPDIR'] = at('tmp');
+      const ran = runProgram(...args, '--config', config);
+      const {
+        status,
+        out: stdout,
+        err: stderr,
+      } = await ran.finally(() => {
+        process.env['TMPDIR'] = TMPDIR;
+      });
+      return { status, stdout, stderr };
     },
   };
 }
