@@ -12,35 +12,19 @@ import { newestFirst, tooMany } from '../../src/service/backup/names.ts';
 import { readKeptBackup, readLastBackup } from '../../src/store/data-dir/last-backup.ts';
 import { restoreBackup } from '../../src/store/data-dir/restore.ts';
 import { eventually } from '../support/app.ts';
-import { temporaryDirectory } from '../support/directory.ts';
-import { openTestStore } from '../support/store.ts';
+import { installation } from './installation.ts';
 
 const version = '9.9.9';
 
-/** A data directory and a place for its backups beside it. */
-async function installation(mebibytes = 0) {
-  await using opened = await openTestStore();
-  const directory = temporaryDirectory();
-  const dataDir = join(directory.path, 'data');
-  await opened.store.close();
-  execFileSync('cp', ['-a', opened.dataDir, dataDir]);
-  if (mebibytes > 0) {
-    const database = new Database(join(dataDir, 'andromeda.db'));
-    database.exec('create table padding (content blob)');
-    for (let i = 0; i < mebibytes; i++) database.exec('insert into padding values (randomblob(1048576))');
-    database.close();
-  }
-  const place = join(directory.path, 'place');
-  mkdirSync(place);
-  return {
-    path: directory.path,
-    dataDir,
-    place,
-    [Symbol.dispose]: () => directory[Symbol.dispose](),
-  };
-}
-
 type Installation = Awaited<ReturnType<typeof installation>>;
+
+/** Makes its database so much larger. */
+function pad({ dataDir }: Installation, mebibytes: number): void {
+  const database = new Database(join(dataDir, 'andromeda.db'));
+  database.exec('create table padding (content blob)');
+  for (let i = 0; i < mebibytes; i++) database.exec('insert into padding values (randomblob(1048576))');
+  database.close();
+}
 
 /** Keeps one that was made in a given minute. */
 function keep(
@@ -100,7 +84,8 @@ test('never the last good one: names from a clock that was ahead do not push it 
 });
 
 test('what was killed is swept away, and nothing half counts', async () => {
-  using own = await installation(16);
+  using own = await installation();
+  pad(own, 16);
   const ending = new AbortController();
   const parts: string[] = [];
   const interrupted = keep(own, 1, {
@@ -125,7 +110,8 @@ test('what was killed is swept away, and nothing half counts', async () => {
 });
 
 test('a directory that cannot be used is one sentence, and what is damaged is not kept', async () => {
-  using own = await installation(4);
+  using own = await installation();
+  pad(own, 4);
   await assert.rejects(keep(own, 1, { to: join(own.path, 'none') }), {
     message: `${join(own.path, 'none')} does not exist. Make the directory, or mount what it lies on.`,
   });

@@ -5,34 +5,15 @@ import { existsSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:
 import { join } from 'node:path';
 import { test } from 'node:test';
 import Database from 'better-sqlite3';
-import type { Logger } from '../../src/lib/log.ts';
 import { backupArguments } from '../../src/lib/packaging.ts';
-import { dueAt, type Schedule, startBackups } from '../../src/service/backup/index.ts';
+import { dueAt } from '../../src/service/backup/index.ts';
 import {
   type BackupFailure,
   readBackupFailure,
   readKeptBackup,
 } from '../../src/store/data-dir/last-backup.ts';
 import { eventually } from '../support/app.ts';
-import { temporaryDirectory } from '../support/directory.ts';
-import { openTestStore } from '../support/store.ts';
-
-const hour = 3_600_000;
-const times = { checkMs: 20, startMs: 1, retryMs: 60_000 };
-
-/** Starts it, and gathers what it logs. */
-function start(dataDir: string, settings: Schedule | undefined, now = Date.now) {
-  const logged: Record<string, unknown>[] = [];
-  const add = (event: string, fields: object) => logged.push({ event, ...fields });
-  const log = { debug: add, info: add, warn: add, error: add } as unknown as Logger;
-  const stop = startBackups({ settings, dataDir, version: '9.9.9', elsewhere: () => [], log, now, times });
-  const next = (event: string) =>
-    eventually(
-      async () => logged.find((one) => one['event'] === event),
-      (found) => found !== undefined,
-    );
-  return { logged, stop, next };
-}
+import { hour, installation } from './installation.ts';
 
 test('what is due goes by the last success in the same place, and by failures after it', () => {
   const settings = { everyMs: 24 * hour, keep: 3, to: '/b', after: undefined };
@@ -74,85 +55,79 @@ test('what is due goes by the last success in the same place, and by failures af
 });
 
 test('the service makes one when it is due, not again after a restart, and the next when that is due', async () => {
-  await using opened = await openTestStore();
-  using place = temporaryDirectory();
-  const settings = { everyMs: 24 * hour, keep: 3, to: place.path, after: undefined };
-  const first = start(opened.dataDir, settings);
+  using own = await installation();
+  const first = own.start({ every: 24 * hour });
   const made = await first.next('backup.made');
   await first.stop();
-  assert.equal(readdirSync(place.path).length, 1);
-  assert.equal(made?.['file'], readKeptBackup(opened.dataDir)?.file);
+  assert.equal(readdirSync(own.place).length, 1);
+  assert.equal(made?.['file'], readKeptBackup(own.dataDir)?.file);
 
-  const again = start(opened.dataDir, settings);
+  const again = own.start({ every: 24 * hour });
   await new Promise((resolve) => setTimeout(resolve, 200));
   await again.stop();
   assert.deepEqual(again.logged, []);
 
-  const later = start(opened.dataDir, settings, () => Date.now() + 25 * hour);
-  const kept = readKeptBackup(opened.dataDir)?.at ?? '';
+  const later = own.start({ every: 24 * hour, now: () => Date.now() + 25 * hour });
+  const kept = readKeptBackup(own.dataDir)?.at ?? '';
   await later.next('backup.made');
   await later.stop();
-  assert.ok((readKeptBackup(opened.dataDir)?.at ?? '') > kept);
+  assert.ok((readKeptBackup(own.dataDir)?.at ?? '') > kept);
 
   // It is not due, and the last one is gone.
-  const gone = start(opened.dataDir, settings, () => Date.now() + 25 * hour);
-  rmSync(readKeptBackup(opened.dataDir)?.file ?? '');
+  const gone = own.start({ every: 24 * hour, now: () => Date.now() + 25 * hour });
+  rmSync(readKeptBackup(own.dataDir)?.file ?? '');
   assert.ok(await gone.next('backup.made'));
   await gone.stop();
 });
 
 test('one that fails is said, noted and not tried again at once; the next that succeeds ends that', async () => {
-  await using opened = await openTestStore();
-  using place = temporaryDirectory();
-  const directory = join(place.path, 'not-mounted');
-  const settings = { everyMs: hour, keep: 3, to: directory, after: undefined };
-  const failing = start(opened.dataDir, settings);
+  using own = await installation();
+  const to = own.at('not-mounted');
+  const failing = own.start({ to });
   const failure = await failing.next('backup.failed');
-  const sentence = `${directory} does not exist. Make the directory, or mount what it lies on.`;
+  const sentence = `${to} does not exist. Make the directory, or mount what it lies on.`;
   assert.equal(failure?.['message'], `No backup was made: ${sentence}`);
   await new Promise((resolve) => setTimeout(resolve, 200));
   await failing.stop();
   assert.equal(failing.logged.length, 1);
-  assert.deepEqual(readBackupFailure(opened.dataDir)?.failures, 1);
-  assert.equal(readBackupFailure(opened.dataDir)?.message, sentence);
+  assert.deepEqual(readBackupFailure(own.dataDir)?.failures, 1);
+  assert.equal(readBackupFailure(own.dataDir)?.message, sentence);
 
-  mkdirSync(directory);
-  const mended = start(opened.dataDir, settings, () => Date.now() + 2 * 60_000);
+  mkdirSync(to);
+  const mended = own.start({ to, now: () => Date.now() + 2 * 60_000 });
   await mended.next('backup.made');
   await mended.stop();
-  assert.equal(readBackupFailure(opened.dataDir), undefined);
+  assert.equal(readBackupFailure(own.dataDir), undefined);
 });
 
 test('a service that is stopped within a backup leaves nothing that counts, and clears away what one that crashed left', async () => {
-  await using opened = await openTestStore();
-  using place = temporaryDirectory();
-  const database = new Database(join(opened.dataDir, 'andromeda.db'));
+  using own = await installation();
+  const database = new Database(join(own.dataDir, 'andromeda.db'));
   database.exec('create table padding (content blob)');
   for (let i = 0; i < 96; i++) database.exec('insert into padding values (zeroblob(1048576))');
   database.close();
-  const settings = { everyMs: hour, keep: 3, to: place.path, after: undefined };
-  const content = join(opened.dataDir, 'backup-work');
-  const service = start(opened.dataDir, settings);
+  const content = join(own.dataDir, 'backup-work');
+  const service = own.start({});
   await eventually(
     async () => existsSync(content) && readdirSync(content).length > 0,
     (begun) => begun,
   );
   await service.stop();
   assert.deepEqual(service.logged, []);
-  assert.deepEqual(readdirSync(place.path), []);
-  assert.equal(readKeptBackup(opened.dataDir), undefined);
+  assert.deepEqual(readdirSync(own.place), []);
+  assert.equal(readKeptBackup(own.dataDir), undefined);
   // Had it been killed with its service, or the power been cut:
   mkdirSync(content, { recursive: true });
   writeFileSync(join(content, 'copy'), 'secret');
-  await start(opened.dataDir, undefined).stop();
+  await own.start(undefined).stop();
   assert.ok(!existsSync(content));
 });
 
 test('where no backups are wanted, nothing is written: the disk may be full', async () => {
-  await using opened = await openTestStore();
-  const before = readdirSync(opened.dataDir);
-  await start(opened.dataDir, undefined).stop();
-  assert.deepEqual(readdirSync(opened.dataDir), before);
+  using own = await installation();
+  const before = readdirSync(own.dataDir);
+  await own.start(undefined).stop();
+  assert.deepEqual(readdirSync(own.dataDir), before);
 });
 
 test('the process that makes a backup ends with the service, however that ends', async () => {
