@@ -7,7 +7,11 @@ import { test } from 'node:test';
 import { alpha } from '../support/app.ts';
 import { noSystemd, runUnderSystemd } from '../support/systemd.ts';
 
-/** Each step writes one line, \`NAME: RESULT\`, which the test reads. */
+const login = `${alpha}.root`;
+/**
+ * Each step writes one line, \`NAME: RESULT\`, which the test reads. Sessions are from OpenSSH's client to its server. For them the
+ * service is one with a database that lets a key in (test/gateway/process/service.ts); the gateway is the program's.
+ */
 const script = `
 /opt/andromeda service install > /campaign/install || exit
 systemctl start andromeda; echo "started: $? $(show ActiveState) $(ready)"
@@ -17,24 +21,7 @@ echo "killed: $(ready)"
 before=$(show MainPID); systemctl reload andromeda; echo "reloaded: $? $([ $before = $(show MainPID) ] && echo same process)"
 /opt/andromeda doctor --config $config > /campaign/doctor; echo "doctor: $?"
 systemctl stop andromeda; until_ '[ -z "$(gateway)" ]'; echo "stopped: $? $(show ActiveState)"
-`;
 
-test('under systemd: installed, started, killed, reloaded and stopped', { skip: noSystemd() }, async () => {
-  const { lines, context } = await runUnderSystemd(script);
-  assert.deepEqual(
-    lines,
-    ['started: 0 active 200', 'killed: 200', 'reloaded: 0 same process', 'doctor: 0', 'stopped: 0 inactive'],
-    context,
-  );
-});
-
-const login = `${alpha}.root`;
-/**
- * Sessions from OpenSSH's client to its server. The gateway is the program's; the service is one of it with a database, which lets a
- * key in (test/gateway/process/service.ts).
- */
-const sessions = `
-/opt/andromeda service install > /campaign/install || exit
 lab=/opt/lab; mkdir -p $lab /root /run/sshd; cd $lab
 for key in host client node user; do ssh-keygen -q -t ed25519 -N '' -C '' -f $key; done
 chown andromeda: host client
@@ -71,13 +58,18 @@ systemctl stop andromeda; until_ '[ -z "$(gateway)" ]'
 wait $!; echo "stopped: $? $(grep -q "The gateway is being restarted" err && echo told) $(gateway)$(systemctl list-units --all --no-legend 'andromeda-gateway@*')"
 `;
 
-test('under systemd SSH sessions outlive the service, but no stop', {
+test('under systemd: installed, started, killed, reloaded and stopped; SSH sessions outlive the service, but no stop', {
   skip: noSystemd(),
 }, async () => {
-  const { lines, context } = await runUnderSystemd(sessions);
+  const { lines, context } = await runUnderSystemd(script);
   assert.deepEqual(
     lines,
     [
+      'started: 0 active 200',
+      'killed: 200',
+      'reloaded: 0 same process',
+      'doctor: 0',
+      'stopped: 0 inactive',
       'the session goes on',
       'restarted: another service, the session goes on, same gateway',
       'killed: the session goes on, same gateway',

@@ -79,13 +79,17 @@ for round in 1 2 3; do
   damage $((2 * round)); ${goBack} > /dev/null; echo "back: $? $(state)"
 done
 damage 1; andromeda service install > /dev/null; kill $(gateway); until_ '[ -n "$(gateway)" ] && [ $(ready) = 200 ]'; echo "installed: $(state)"
+rm $units; systemctl daemon-reload
+$up service upgrade 2> /campaign/none; echo "no unit: $? $(state)"
+andromeda service install > /dev/null; systemctl disable andromeda 2> /dev/null
+order none; ${goUp} > /dev/null; echo "up again: $? $(state) $(systemctl is-enabled andromeda)"
 `;
 
 test('three rounds there and back, with units removed, broken, stopped and masked between', {
   skip,
   timeout: limit(3_600_000),
 }, async () => {
-  const { lines, context } = await runUnderSystemd(rounds, { withNext: true });
+  const { lines, read, context } = await runUnderSystemd(rounds, { withNext: true });
   assert.deepEqual(
     lines,
     [
@@ -96,8 +100,14 @@ test('three rounds there and back, with units removed, broken, stopped and maske
       'up: 0 new new new 200: ada',
       'back: 0 old old old 200: ada',
       'installed: old old old 200: ada',
+      'no unit: 1 old old missing 200: ada',
+      'up again: 0 new new new 200: ada disabled',
     ],
     context,
+  );
+  assert.match(
+    read('none'),
+    /systemd has no service of ours here\. `andromeda service install` makes one\.$/m,
   );
 });
 
