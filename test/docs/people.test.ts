@@ -1,12 +1,8 @@
 /** docs/people.md word by word: the commands for a person who leaves and for personal data, in their order, and what each proves. */
 import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { test } from 'node:test';
-import { readConfig } from '../../src/service/config/index.ts';
 import { createMachine, sessionAt } from '../cli/harness.ts';
 import { eventually, startTestApp } from '../support/app.ts';
-import { temporaryDirectory } from '../support/directory.ts';
 import { sshPerson } from '../support/ssh-person.ts';
 import { readPage } from './pages.ts';
 
@@ -70,31 +66,6 @@ test('every command for a person who leaves does what docs/people.md says of it'
   const anew = await service.business('/me', { token: await service.issuer.token('bob', {}, 500) });
   assert.deepEqual([anew.status, anew.body.memberships], [200, []], 'back');
   assert.equal(bob, anew.body.user.primary_email);
-});
-
-test('the settings for access that lapses are ones that the service takes', () => {
-  using directory = temporaryDirectory();
-  const { settings } = leaving;
-  assert.equal(settings.length, 1);
-  const file = join(directory.path, 'andromeda.yaml');
-  for (const text of settings) {
-    writeFileSync(file, text);
-    assert.deepEqual(readConfig(file).access, { maxHoursWithoutSignIn: 12, keyMaxDays: 365 });
-  }
-});
-
-test('the settings for retention are ones that the service takes', () => {
-  using directory = temporaryDirectory();
-  const [text = '', ...others] = personalData.settings;
-  assert.deepEqual(others, []);
-  const file = join(directory.path, 'andromeda.yaml');
-  writeFileSync(file, text);
-  assert.deepEqual(readConfig(file).retention, {
-    commands: 30,
-    sessions: 180,
-    audit: 730,
-    exportTo: '/var/lib/andromeda-exported',
-  });
 });
 
 test('every command for personal data does what docs/people.md says, in the order of the page', async (t) => {

@@ -213,11 +213,13 @@ test('a lab file that lies anywhere may have the Slurm section of the page, with
     file,
     stringify({ ...parse(lab), ...parse(slurm.replaceAll('ssh-ed25519 …', newPublicKey())) }),
   );
-  const paths = readLab(file)
-    .clusters?.flatMap(clusterPaths)
-    .map(({ path }) => path);
+  const { clusters = [] } = readLab(file);
+  const paths = clusters.flatMap(clusterPaths).map(({ path }) => path);
   // Below the directory of the configuration, which is where labs may name files.
   assert.deepEqual(paths, ['/etc/andromeda/keys/manage']);
+  const [{ rollout, trialNode } = {}] = clusters.flatMap((cluster) => cluster.slurm ?? []);
+  assert.deepEqual([rollout, trialNode], ['restart', 'node7']);
+  assert.match(slurm, /^ +rollout: restart +# a first key ends all sessions and jobs; live: .+$/m);
 });
 
 test('the settings on the pages are ones that the service takes', async () => {
@@ -230,8 +232,9 @@ test('the settings on the pages are ones that the service takes', async () => {
     readPage('configuration.md', 'TLS and addresses'),
     readPage('identity-provider.md'),
     readPage('operations.md'),
+    readPage('people.md'),
   ].flatMap((page) => page.settings);
-  assert.equal(settings.length, 12);
+  assert.equal(settings.length, 15);
   for (const text of settings) {
     writeFileSync(file, text);
     assert.ok(readConfig(file));
