@@ -40,12 +40,14 @@ const inProcess = [
  */
 const inOne = [
   ...['console/people', 'gateway/clients', 'gateway/process', 'store/postgres', ...inProcess],
-  ...['acme', 'cli', 'docs', 'e2e', 'gateway', 'packages', 'servers', 'sync'],
+  ...['acme', 'cli', 'docs', 'e2e', 'gateway', 'host', 'packages', 'servers', 'sync'],
 ];
 
 /** Files of those folders that would hold up the others: they wait for long, or block the process. */
 const apart = [
   'test/app/{clock,other-servers,servers}.test.ts',
+  'test/host/{migrate,secrets,systemd,upgrade}.test.ts',
+  'test/host/*.full.test.ts',
   'test/http/half-sent.test.ts',
   'test/kubernetes/{bad-days,service}.test.ts',
   'test/store/{backup,campaign,campaign.full}.test.ts',

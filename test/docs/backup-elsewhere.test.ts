@@ -1,15 +1,14 @@
 /** The lines of operations.md for restic and rclone, with the programs themselves and a directory as the other machine. */
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { chmodSync, cpSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { parse } from 'yaml';
 import { runBackupTask } from '../../src/service/backup/process.ts';
 import { writeBackup } from '../../src/store/data-dir/backup.ts';
 import { restoreBackup } from '../../src/store/data-dir/restore.ts';
-import { temporaryDirectory } from '../support/directory.ts';
-import { openTestStore } from '../support/store.ts';
+import { installation } from '../backup/installation.ts';
 import { readPage } from './pages.ts';
 
 const { blocks } = readPage('operations.md', 'On another machine');
@@ -23,11 +22,8 @@ function missing(program: string): string | undefined {
 
 /** A backup, and a place for lines of the page: with directories of the test's in the place of the host's and the other machine's. */
 async function prepare() {
-  await using opened = await openTestStore();
-  await opened.store.close();
-  const own = temporaryDirectory();
-  const at = (name: string) => join(own.path, name);
-  cpSync(opened.dataDir, at('data'), { recursive: true });
+  const own = await installation();
+  const { at } = own;
   for (const name of ['etc', 'backups', 'far', 'home']) mkdirSync(at(name));
   const file = at('andromeda-1.backup');
   await writeBackup(at('data'), file, { madeAt: '2030-01-01T00:00:00.000Z', version: '9' });

@@ -148,38 +148,34 @@ test('certificates: which file, when it ends, whether the key fits, and whether 
   };
   const names = '127\\.0\\.0\\.1, localhost';
   write(secure);
-  put(authority.issue('server', 90 * dayMs + 60_000));
-  assert.match(
-    await line(),
-    RegExp(
+  const good = authority.issue('server');
+  const at = '\\S+:\\d+: platform\\.tls: ';
+  for (const [files, found] of [
+    [
+      authority.issue('server', 90 * dayMs + 60_000),
       `^0 ok +certificate +platform\\.tls: /chain\\.pem ends on \\S+, in 90 days\\. It is for ${names}\\.$`,
-    ),
-  );
-  put(authority.issue('server', 7 * dayMs + 60_000));
-  assert.match(
-    await line(),
-    /^0 warn +certificate +\S+:\d+: platform\.tls: \/chain\.pem ends on \S+, in 7 days\. Renew it/,
-  );
-  put(authority.issue('server', -60_000));
-  assert.match(
-    await line(),
-    /^1 wrong +certificate +\S+:\d+: platform\.tls: \/chain\.pem ended on \S+\. Renew it/,
-  );
-  put({ cert: authority.issue('server').cert, key: authority.issue('server').key });
-  assert.match(
-    await line(),
-    /^1 wrong +certificate +\S+:\d+: platform\.tls: The key in \/key\.pem is not that of the first certificate in \/chain\.pem/,
-  );
-  put({ cert: authority.issue('server').cert, key: 'no key' });
-  assert.match(
-    await line(),
-    /^1 wrong +certificate +\S+:\d+: platform\.tls: \/key\.pem holds no private key in PEM/,
-  );
-  put({ cert: 'no certificate', key: authority.issue('server').key });
-  assert.match(
-    await line(),
-    /^1 wrong +certificate +\S+:\d+: platform\.tls: \/chain\.pem holds no certificate in PEM\.$/,
-  );
+    ],
+    [
+      authority.issue('server', 7 * dayMs + 60_000),
+      `^0 warn +certificate +${at}/chain\\.pem ends on \\S+, in 7 days\\. Renew it`,
+    ],
+    [
+      authority.issue('server', -60_000),
+      `^1 wrong +certificate +${at}/chain\\.pem ended on \\S+\\. Renew it`,
+    ],
+    [
+      { ...good, key: authority.issue('server').key },
+      `^1 wrong +certificate +${at}The key in /key\\.pem is not that of the first certificate in /chain\\.pem`,
+    ],
+    [{ ...good, key: 'no key' }, `^1 wrong +certificate +${at}/key\\.pem holds no private key in PEM`],
+    [
+      { ...good, cert: 'no certificate' },
+      `^1 wrong +certificate +${at}/chain\\.pem holds no certificate in PEM\\.$`,
+    ],
+  ] as const) {
+    put(files);
+    assert.match(await line(), RegExp(found));
+  }
   put(authority.issue('server', 90 * dayMs));
   const elsewhere = { ...secure.platform, url: `https://gpu.physics.example:${platform}` };
   write({ ...secure, platform: elsewhere });

@@ -1,32 +1,24 @@
 /** Backups where the configuration keeps them, by the commands: made, listed, tried, restored, and what doctor and check say. */
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { noteBackupFailure } from '../../src/store/data-dir/last-backup.ts';
-import { temporaryDirectory } from '../support/directory.ts';
+import { installation } from '../backup/installation.ts';
 import { runProgram } from '../support/program.ts';
 import { loadAuditKey } from '../support/service-keys.ts';
 import { writeSettings } from '../support/service-process.ts';
-import { openTestStore } from '../support/store.ts';
 
 /** An installation that does not run. */
-async function installation(t: TestContext) {
-  const directory = temporaryDirectory();
-  t.after(() => directory[Symbol.dispose]());
-  const at = (name: string) => join(directory.path, name);
-  {
-    await using opened = await openTestStore();
-    await opened.store.close();
-    execFileSync('cp', ['-a', opened.dataDir, at('data')]);
-    loadAuditKey(at('data'));
-  }
+async function prepare(t: TestContext) {
+  const { path, at, dataDir, ...own } = await installation();
+  t.after(() => own[Symbol.dispose]());
+  loadAuditKey(dataDir);
   mkdirSync(at('tmp'));
-  const { file: config, write } = await writeSettings(directory.path);
+  const { file: config, write } = await writeSettings(path);
   return {
     at,
-    dataDir: at('data'),
+    dataDir,
     configure: (backup: object) => write({ backup }),
     /** Runs a command about it, which has a directory for what is temporary. */
     async run(...args: string[]) {
@@ -46,7 +38,7 @@ async function installation(t: TestContext) {
 }
 
 test('in a directory: kept, listed, tried and restored; what doctor and check say of it', async (t) => {
-  const own = await installation(t);
+  const own = await prepare(t);
   const place = own.at('backups');
   own.configure({ to: place });
   const missing = await own.run('check', '--quiet');
@@ -137,7 +129,7 @@ test('in a directory: kept, listed, tried and restored; what doctor and check sa
 });
 
 test('backup.after: run by `andromeda backup` as well, whose status says how that ended', async (t) => {
-  const own = await installation(t);
+  const own = await prepare(t);
   mkdirSync(own.at('backups'));
   own.configure({ to: own.at('backups'), after: `cp "$1" ${own.at('elsewhere')}` });
   const made = await own.run('backup');

@@ -4,8 +4,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { readConfig } from '../../src/service/config/index.ts';
-import { firstConfig, unitFiles, unitText } from '../../src/service/host/unit/service-unit.ts';
+import { unitFiles, unitText } from '../../src/service/host/unit/service-unit.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { runProgram } from '../support/program.ts';
 
@@ -75,13 +74,6 @@ test('the unit runs the service as its own account, with its directories and nex
   assert.doesNotMatch(unit, /ReadWritePaths/);
   assert.match(unitText({ ...options, drainMs: 3_600_500 }), /^TimeoutStopSec=3631$/m);
   assert.match(unitText({ ...options, writable: ['/srv/andromeda'] }), /^ReadWritePaths=\/srv\/andromeda$/m);
-});
-
-test('the configuration to begin with is one that the service takes', () => {
-  using directory = temporaryDirectory();
-  const file = join(directory.path, 'andromeda.yaml');
-  writeFileSync(file, firstConfig);
-  assert.equal(readConfig(file).dataDir, '/var/lib/andromeda');
 });
 
 test('service print prints the units', async () => {

@@ -50,7 +50,8 @@ test('systemd is notified that the service is ready when it serves, that it is a
 }, async (t) => {
   const { socket, lines } = await startReceiver(t);
   using directory = temporaryDirectory();
-  const { file, platform } = await writeSettings(directory.path);
+  const { file, platform, settings, write } = await writeSettings(directory.path);
+  write({ gateway: { ...settings.gateway, processes: 0 } });
   const env = { ...process.env, NOTIFY_SOCKET: socket, WATCHDOG_USEC: '1500000' };
   await using service = serve(file, env);
   const heard = (count: number) =>

@@ -72,8 +72,10 @@ export async function runUnderSystemd(script: string, { withNext = false } = {})
   using directory = temporaryDirectory();
   const program = join(directory.path, 'andromeda');
   await placeExecutable(program);
-  const next = join(directory.path, 'next');
-  if (withNext) await buildExecutable(next, ['--changes', join(import.meta.dirname, 'next-version.ts')]);
+  // One for all files of a run.
+  const next = join(process.env['ANDROMEDA_TEST_SHARED'] ?? directory.path, 'next');
+  if (withNext && !existsSync(next))
+    await buildExecutable(next, ['--changes', join(import.meta.dirname, 'next-version.ts')]);
   const campaign = join(directory.path, 'campaign');
   mkdirSync(campaign);
   writeFileSync(join(campaign, 'run.sh'), begin + script);
