@@ -5,6 +5,7 @@ import { chownSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { alpha, eventually, physics } from '../support/app.ts';
 import { startTestIssuer } from '../support/issuer.ts';
+import { limit } from '../support/limit.ts';
 import { freePorts } from '../support/ports.ts';
 import { keygen } from '../support/ssh-keys.ts';
 import type { CleanRoot, Run } from './clean-root.ts';
@@ -30,13 +31,7 @@ export interface ServedRoot extends AsyncDisposable {
   stop(): Promise<number | null>;
 }
 
-/** `patienceMs` is what each thing that comes by itself may take. */
-export async function serveFrom(
-  clean: CleanRoot,
-  path: string,
-  how: Run,
-  patienceMs = 15_000,
-): Promise<ServedRoot> {
+export async function serveFrom(clean: CleanRoot, path: string, how: Run): Promise<ServedRoot> {
   const issuer = await startTestIssuer(Date.now);
   const [platform = 0, business = 0, gateway = 0] = await freePorts(3);
   const at = (port: number) => ({ listen: `127.0.0.1:${port}`, url: `http://127.0.0.1:${port}` });
@@ -120,7 +115,7 @@ export async function serveFrom(
           .concat('StrictHostKeyChecking=no', 'UserKnownHostsFile=/dev/null')
           .flatMap((option) => ['-o', option]);
         const own = ['-F', 'none', '-i', identity, ...options];
-        const child = spawn(program, [...own, ...args], { timeout: patienceMs });
+        const child = spawn(program, [...own, ...args], { timeout: limit(90_000) });
         let [out, err] = ['', ''];
         child.stdout.on('data', (part) => {
           out += part;

@@ -13,6 +13,7 @@ import { startCommand } from '../support/command.ts';
 import { startDemo } from '../support/demo.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { limit } from '../support/limit.ts';
+import { within } from '../support/within.ts';
 
 test('sign in, add a key, log in, copy a file, revoke the key', { skip: noBrowser }, async (t) => {
   using home = temporaryDirectory();
@@ -130,18 +131,17 @@ test('sign in, add a key, log in, copy a file, revoke the key', { skip: noBrowse
     terminal.onData((part) => {
       screen += part;
     });
-    terminal.write('stty size\r');
-    await eventually(
-      async () => screen,
-      (text) => text.includes('23 91'),
-    );
+    const sizeIs = (size: string) =>
+      eventually(
+        async () => {
+          terminal.write('stty size\r');
+          return screen;
+        },
+        (text) => text.includes(size),
+      );
+    await sizeIs('23 91');
     terminal.resize(100, 40);
-    await new Promise((done) => setTimeout(done, 300));
-    terminal.write('stty size\r');
-    await eventually(
-      async () => screen,
-      (text) => text.includes('40 100'),
-    );
+    await sizeIs('40 100');
     const closed = new Promise<{ exitCode: number }>((done) => terminal.onExit(done));
     terminal.write('exit 4\r');
     assert.equal((await closed).exitCode, 4);
@@ -196,9 +196,7 @@ test('sign in, add a key, log in, copy a file, revoke the key', { skip: noBrowse
     );
     const revoked = await andromeda(demo.command('/revoke').replace('KEY_ID', keyId)).result;
     assert.equal(revoked.status, 0, revoked.stderr);
-    const limit = setTimeout(() => session.kill('SIGKILL'), 5_000);
-    assert.equal(await exited, 255);
-    clearTimeout(limit);
+    assert.equal(await within('the end of the session', exited), 255);
     assert.match(complaint, /revoked/);
     const again = await shell(login(`${sshCommand} true`));
     assert.equal(again.code, 255);

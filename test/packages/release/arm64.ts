@@ -13,7 +13,7 @@ test('the server for 64-bit ARM serves, and people sign in and log in', async ()
   const foreign = createForeignRoot(root, released(/^andromeda-\d.*-linux-arm64$/));
   const version = await foreign.run({ uid: 0 }, 'version');
   assert.match(version.stdout, /^fast SSH ciphers loaded$/m, version.stderr);
-  await using service = await serveFrom(foreign, root, { uid: 0 }, 90_000);
+  await using service = await serveFrom(foreign, root, { uid: 0 });
   assert.match(service.log(), /fastCiphers\W+true/);
   const me = JSON.parse(await service.cli('call', 'business', 'GET', '/me'));
   assert.equal(me.user.primary_email, 'ada@physics.example');
