@@ -46,8 +46,7 @@ test('from an empty directory to a session and its end', { skip: withoutSsh }, a
     assert.equal(statSync(join(here, 'data/andromeda.db')).mode & 0o777, 0o600);
   });
 
-  const server = serve(config, env);
-  t.after(() => server.stop());
+  await using server = serve(config, env);
   await server.until('serve.ready');
 
   const signIn = async (email: string, password: string, profile: string): Promise<string> => {

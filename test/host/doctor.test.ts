@@ -230,4 +230,5 @@ test('a service that is stopped in its tracks, or whose data directory is gone, 
     removed.said,
     /^wrong +service +The one at 127\.0\.0\.1 port \d+ (does not use \S+\/data as it is now|is not ready: .* its files were moved)/m,
   );
+  await service.stop('SIGKILL');
 });

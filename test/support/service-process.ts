@@ -49,7 +49,7 @@ export interface ServiceProcess extends AsyncDisposable {
   ended: Promise<number | null>;
 }
 
-/** Starts it; `await using` ends it. */
+/** Starts it; `await using` stops it, and with it its gateway. */
 export function serve(file: string, env: NodeJS.ProcessEnv = process.env): ServiceProcess {
   const child = spawn(program, ['serve', '--config', file], { stdio: ['ignore', 'ignore', 'pipe'], env });
   let log = '';
@@ -79,7 +79,8 @@ export function serve(file: string, env: NodeJS.ProcessEnv = process.env): Servi
     },
     ended,
     async [Symbol.asyncDispose]() {
-      child.kill('SIGKILL');
+      child.kill('SIGCONT');
+      child.kill('SIGTERM');
       await ended;
     },
   };
