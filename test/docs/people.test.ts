@@ -37,6 +37,11 @@ const expected: [start: string, found: RegExp, absent?: RegExp][] = [
 test('every command for a person who leaves does what docs/people.md says of it', async (t) => {
   await using service = await startTestApp();
   using person = await sshPerson(service, 'bob');
+  // A busy machine may take longer to start a login node than the gateway waits for it.
+  await eventually(
+    () => person.ssh([person.target, 'true']),
+    ({ status }) => status === 0,
+  );
   const session = person.start([person.target, 'echo up; exec sleep 60']);
   await session.said;
   const token = await service.issuer.token('bob');
