@@ -17,7 +17,7 @@ test('the service keeps its locks on the database, whatever it and other command
   skip,
 }, async () => {
   using directory = temporaryDirectory();
-  const { file } = await writeSettings(directory.path);
+  const { file, write } = await writeSettings(directory.path);
   const dataDir = join(directory.path, 'data');
   const database = join(dataDir, 'andromeda.db');
   const isLocked = ({ pid }: ChildProcess) =>
@@ -32,10 +32,10 @@ test('the service keeps its locks on the database, whatever it and other command
   assert.ok(isLocked(first.child), 'after a first start');
   await beside('service', 'reload');
   assert.ok(isLocked(first.child), 'after a reload');
-  writeFileSync(file, stringify({ ...settings, audit: { file: directory.path } }));
+  write({ audit: { file: directory.path } });
   assert.equal((await runProgram('service', 'reload', '--config', file)).status, 1);
   assert.ok(isLocked(first.child), 'after a reload that is refused');
-  writeFileSync(file, stringify(settings));
+  write();
   await beside('check');
   await beside('backup', join(directory.path, 'by-hand'));
   await beside('admin', 'key', 'new', 'host');
