@@ -214,11 +214,11 @@ test('SIGUSR2, as at `systemctl restart`, leaves the gateway to the service that
   const running = gatewaysOf(directory.path);
   assert.equal(await service.stop('SIGUSR2'), 0, service.log());
   assert.ok(running.length > 0 && running.every(isAlive));
-  service = serve(own.file);
-  await service.until('serve.ready');
+  await using next = serve(own.file);
+  await next.until('serve.ready');
   assert.deepEqual(gatewaysOf(directory.path), running);
-  for (let n = 0; n < 20; n += 1) service.child.kill('SIGHUP');
-  await service.until('serve.ready', 2);
-  assert.equal(await service.stop(), 0, service.log());
+  for (let n = 0; n < 20; n += 1) next.child.kill('SIGHUP');
+  await next.until('serve.ready', 2);
+  assert.equal(await next.stop(), 0, next.log());
   assert.deepEqual(running.filter(isAlive), []);
 });
