@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parse } from 'yaml';
 import { kubeconfig as kubeconfigOf } from '../../src/domain/kubernetes/kubeconfig.ts';
-import { alpha, beta, eventually, physics, physicsWith, startTestApp } from '../support/app.ts';
+import { alpha, beta, eventually, loginless, physics, physicsWith, startTestApp } from '../support/app.ts';
 import { refused, setCluster, setSimulated, silence, tokenFor } from './support.ts';
 
 const soon = new Date(Math.floor(Date.now() / 1000) * 1000 + 3_600_000).toISOString();
@@ -116,7 +116,7 @@ test('GET /clusters/{clusterId}/kubeconfig', async (t) => {
 });
 
 test('503 where the installation offers no sign-in to Kubernetes, to all who may ask', async () => {
-  await using service = await startTestApp();
+  await using service = await startTestApp({ lab: { ...physics, clusters: loginless } });
   const { org_id: org } = (await service.business('/me', { as: 'ada' })).body.memberships[0];
   const path = `/clusters/${beta}/kubeconfig?organizationId=${org}`;
   refused(

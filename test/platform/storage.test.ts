@@ -12,7 +12,7 @@ const cluster = (name: string, storage?: NonNullable<LabCluster['simulated']>['s
     name,
     id: ids[name] as string,
     organization: 'physics',
-    scheduler: 'sunk',
+    scheduler: 'kubernetes',
     simulated: { computeNodes: 1, gpusPerNode: 1, applyMs: 0, ...(storage ? { storage } : {}) },
   };
 };

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { alpha, beta, eventually, physics, startTestApp } from '../support/app.ts';
+import { alpha, beta, eventually, loginless, physics, startTestApp } from '../support/app.ts';
 import { changeReport, setCluster, setSimulated, silence } from './support.ts';
 
 test('GET /clusters/{clusterId}/usage: what is free, what is held, what is away and why, and what is not known', async () => {
@@ -154,7 +154,7 @@ test('jobs: everyone sees those of the cluster where Slurm shows them, else thei
 });
 
 test('pods that hold GPUs: for owners, staff and members who are let in to Kubernetes', async () => {
-  await using service = await startTestApp();
+  await using service = await startTestApp({ lab: { ...physics, clusters: loginless } });
   const { org_id: org } = (await service.business('/me', { as: 'ada' })).body.memberships[0];
   const ask = async (as: string) =>
     (await service.platform(`/clusters/${beta}/usage?businessOrgId=${org}`, { as })).body;

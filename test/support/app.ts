@@ -101,6 +101,12 @@ export const physics: Lab = {
   ],
 };
 
+/** Its clusters without login nodes, which are processes of their own. */
+export const loginless: NonNullable<Lab['clusters']> = (physics.clusters ?? []).map((cluster) => ({
+  ...cluster,
+  scheduler: 'kubernetes',
+}));
+
 /** As `physics`, with more members of the organization of that name. */
 export const physicsWith = (...members: LabMember[]): Lab => ({
   ...physics,
