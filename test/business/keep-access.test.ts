@@ -3,7 +3,15 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createLogger } from '../../src/lib/log.ts';
 import { startMemberReviews } from '../../src/service/compose/permission-ends.ts';
-import { alpha, eventually, physicsWith, startTestApp, type TestApp } from '../support/app.ts';
+import {
+  alpha,
+  eventually,
+  loginless,
+  physics,
+  physicsWith,
+  startTestApp,
+  type TestApp,
+} from '../support/app.ts';
 
 const day = 86_400_000;
 
