@@ -1,7 +1,7 @@
 /** Access requests: asking, deciding, and all that can come between. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { alpha, beta, eventually, loginless, physics, startTestApp, type TestApp } from '../support/app.ts';
+import { alpha, beta, eventually, startTestApp, type TestApp } from '../support/app.ts';
 
 const hour = 3_600_000;
 const day = 24 * hour;
@@ -89,7 +89,7 @@ test('a member asks, an owner approves with one click, the access comes, is exte
 });
 
 test('a request is declined with a reason, or withdrawn, or lapses; then it cannot be decided any more', async () => {
-  await using service = await startTestApp({ lab: { ...physics, clusters: loginless } });
+  await using service = await startTestApp();
   const { ask, decide, withdraw, own, open, held, base } = await helpers(service);
   const first = (await ask('eve', { permissions: ['clusters.ssh'], hours: 1 })).body.id;
   const no = await decide('ada', first, 'decline', { reason: 'use beta until May' });
@@ -119,7 +119,7 @@ test('a request is declined with a reason, or withdrawn, or lapses; then it cann
 });
 
 test('who may not decide does not, and a decider gives nothing that they do not hold', async () => {
-  await using service = await startTestApp({ lab: { ...physics, clusters: loginless } });
+  await using service = await startTestApp();
   const { ask, decide, ids, set, held } = await helpers(service);
   const { id } = (await ask('eve', { permissions: ['clusters.kubernetes', 'clusters.ssh'], hours: 48 })).body;
   await set(ids.bob, ['members.manage', 'clusters.ssh']);
@@ -145,7 +145,7 @@ test('who may not decide does not, and a decider gives nothing that they do not 
 });
 
 test('what cannot be asked for is refused, and only a few wait at a time', async () => {
-  await using service = await startTestApp({ lab: { ...physics, clusters: loginless } });
+  await using service = await startTestApp();
   const { ask, decide, ids, set } = await helpers(service);
   const status = async (as: string, body: object) => {
     const reply = await ask(as, body);
@@ -186,7 +186,7 @@ test('what cannot be asked for is refused, and only a few wait at a time', async
 });
 
 test('requests go with their person, and what is gone cannot be approved', async () => {
-  await using service = await startTestApp({ lab: { ...physics, clusters: loginless } });
+  await using service = await startTestApp();
   const { ask, decide, open, org, ids, withdraw } = await helpers(service);
   const first = (await ask('eve', { permissions: ['clusters.ssh'] })).body.id;
   const role = (value: string) =>
@@ -207,7 +207,7 @@ test('requests go with their person, and what is gone cannot be approved', async
 });
 
 test('what was written is in the audit trail, is bounded, and goes with retention and erasure', async () => {
-  await using service = await startTestApp({ lab: { ...physics, clusters: loginless } });
+  await using service = await startTestApp();
   const { ask, decide, ids, withdraw } = await helpers(service);
   const { store } = service.app;
   for (let i = 0; i < 25; i++) {

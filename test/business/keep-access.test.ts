@@ -3,15 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createLogger } from '../../src/lib/log.ts';
 import { startMemberReviews } from '../../src/service/compose/permission-ends.ts';
-import {
-  alpha,
-  eventually,
-  loginless,
-  physics,
-  physicsWith,
-  startTestApp,
-  type TestApp,
-} from '../support/app.ts';
+import { alpha, eventually, physicsWith, startTestApp, type TestApp } from '../support/app.ts';
 
 const day = 86_400_000;
 
@@ -35,8 +27,8 @@ async function pass(service: TestApp, clock: { passed: number }, days: number): 
   await stop();
 }
 
-async function start(clusters: typeof loginless = loginless) {
-  const service = await startTestApp({ lab: { ...lab, clusters }, config: { access: { reviewMonths: 6 } } });
+async function start() {
+  const service = await startTestApp({ lab, config: { access: { reviewMonths: 6 } } });
   const clock = { passed: 0 };
   const org = `/organizations/${(await service.business('/me', { as: 'ada' })).body.default_org_id}`;
   const { members } = (await service.business(`${org}/members`, { as: 'ada' })).body;
@@ -75,7 +67,7 @@ async function start(clusters: typeof loginless = loginless) {
 }
 
 test('owners see what the review ends and when, the people are informed of it, and an owner keeps it', async () => {
-  await using at = await start(physics.clusters);
+  await using at = await start();
   const { service, due, keep, notices, ends } = at;
   assert.deepEqual(await due(), []);
   await at.pass(183);

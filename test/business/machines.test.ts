@@ -8,15 +8,16 @@ import { completeRelease, startRelease } from '../../src/store/clusters/clusters
 import { listMachines, recordMachines } from '../../src/store/clusters/machines.ts';
 import { recordSlurmReport } from '../../src/store/clusters/observations.ts';
 import type { Change } from '../../src/store/engine/index.ts';
-import { alpha, beta, eventually, loginless, physics, startTestApp } from '../support/app.ts';
+import { alpha, beta, eventually, physics, startTestApp } from '../support/app.ts';
 import { everyKind, openTestStore, slurmReport } from '../support/store.ts';
 
 const refusal = ({ status, body }: { status: number; body: { code?: string } }) => [status, body.code];
 
 const lab: Lab = {
   ...physics,
-  clusters: loginless.map((cluster) => ({
+  clusters: (physics.clusters ?? []).map((cluster) => ({
     ...cluster,
+    scheduler: 'kubernetes',
     simulated: { computeNodes: 11, gpusPerNode: 8, applyMs: 20 },
   })),
 };

@@ -58,7 +58,7 @@ async function helpers(service: TestApp) {
 const inFuture = (ms: number) => new Date(Date.now() + ms).toISOString();
 
 test('an end is set, kept by a set without ends, moved, and taken away', async () => {
-  await using service = await startTestApp({ lab: { ...lab, clusters: [] } });
+  await using service = await startTestApp({ lab });
   const { put, held, id, org } = await helpers(service);
   const end = inFuture(2 * day);
   const first = await put('ada', 'bob', ['clusters.ssh', 'clusters.read'], { 'clusters.ssh': end }, 'once');
@@ -99,7 +99,7 @@ test('an end is set, kept by a set without ends, moved, and taken away', async (
 });
 
 test('a granter gives nothing for longer than they hold it, and may shorten all', async () => {
-  await using service = await startTestApp({ lab: { ...lab, clusters: [] } });
+  await using service = await startTestApp({ lab });
   const { put, held } = await helpers(service);
   const [soon, later] = [inFuture(day), inFuture(5 * day)];
   await put('ada', 'bob', ['clusters.read', 'clusters.ssh'], {
@@ -228,7 +228,7 @@ test('at its time a permission is over for every decision, comes back with a clo
 });
 
 test('a member is added with ends, and a lab file leaves alone what ends by itself', async () => {
-  await using service = await startTestApp({ lab: { ...lab, clusters: [] } });
+  await using service = await startTestApp({ lab });
   const { org, put } = await helpers(service);
   const end = inFuture(day);
   const body = {

@@ -10,7 +10,7 @@ import {
   sumActivePurchases,
 } from '../../src/store/clusters/storage-purchases.ts';
 import type { Change } from '../../src/store/engine/index.ts';
-import { alpha, beta, eventually, loginless, physics, physicsWith, startTestApp } from '../support/app.ts';
+import { alpha, beta, eventually, physics, physicsWith, startTestApp } from '../support/app.ts';
 import { everyKind, openTestStore, slurmReport } from '../support/store.ts';
 
 const gamma = '9d6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50';
@@ -24,7 +24,11 @@ const more = (name: string, id: string, organization: string) => ({
 /** As `physics`, with an admin, a cluster of another organization, one more, and no login nodes. */
 const lab: Lab = {
   ...physicsWith({ email: 'amy@physics.example', role: 'admin' }),
-  clusters: [...loginless, more('gamma', gamma, 'chemistry'), more('delta', delta, 'physics')],
+  clusters: [
+    ...(physics.clusters ?? []).map((cluster) => ({ ...cluster, scheduler: 'kubernetes' as const })),
+    more('gamma', gamma, 'chemistry'),
+    more('delta', delta, 'physics'),
+  ],
 };
 
 async function start() {

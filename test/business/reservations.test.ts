@@ -1,12 +1,16 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Lab } from '../../src/domain/clusters/lab.ts';
-import { alpha, loginless, physics, startTestApp } from '../support/app.ts';
+import { alpha, physics, startTestApp } from '../support/app.ts';
 
 /** As `physics`, with 4 nodes of alpha reserved, and no login nodes. */
 const lab: Lab = {
   ...physics,
-  clusters: loginless.map((cluster) => ({ ...cluster, ...(cluster.id === alpha && { reservedNodes: 4 }) })),
+  clusters: (physics.clusters ?? []).map((cluster) => ({
+    ...cluster,
+    scheduler: 'kubernetes',
+    ...(cluster.id === alpha && { reservedNodes: 4 }),
+  })),
 };
 
 const refusal = ({ status, body }: { status: number; body: { code?: string } }) => [status, body.code];

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Lab } from '../../src/domain/clusters/lab.ts';
-import { alpha, beta, loginless, physics, startTestApp } from '../support/app.ts';
+import { alpha, beta, physics, startTestApp } from '../support/app.ts';
 
 const minute = 60_000;
 const after = (ms: number) => new Date(Date.now() + ms).toISOString();
@@ -10,7 +10,7 @@ const viewer = {
   ...{ user: 'guest@elsewhere.example', cluster: 'alpha', relation: 'kubernetes.viewer' as const },
 };
 const labWith = (inTwoMinutes: string): Lab => ({
-  ...{ ...physics, clusters: loginless },
+  ...physics,
   grants: [
     { ...viewer, cluster: 'beta', relation: 'kubernetes.developer', namespace: 'team-a', roleId: 'trainers' },
     { ...viewer, expiresAt: inTwoMinutes },

@@ -4,12 +4,12 @@ import type { AuditRecord } from '../../../src/domain/audit/audit.ts';
 import { findBreak } from '../../../src/domain/audit/audit.ts';
 import type { Lab } from '../../../src/domain/clusters/lab.ts';
 import { appendAuditEntry } from '../../../src/store/audit/audit.ts';
-import { alpha, loginless, physics, type Reply, startTestApp } from '../../support/app.ts';
+import { alpha, physics, type Reply, startTestApp } from '../../support/app.ts';
 import { newPublicKey } from '../../support/ssh-keys.ts';
 import { isOnFile } from '../../support/store.ts';
 
 const lab: Lab = {
-  ...{ ...physics, clusters: loginless },
+  ...physics,
   users: [...(physics.users ?? []), { email: 'otto@physics.example', staff: ['staff.audit'] }],
 };
 

@@ -3,10 +3,10 @@ import { test } from 'node:test';
 import { deliveryOf } from '../../../src/api/business/clusters.ts';
 import { accessListState } from '../../../src/domain/access/manifest.ts';
 import type { Cluster } from '../../../src/domain/clusters/cluster.ts';
-import { alpha, beta, eventually, loginless, physics, type Reply, startTestApp } from '../../support/app.ts';
+import { alpha, beta, eventually, type Reply, startTestApp } from '../../support/app.ts';
 
 test('grants, as operators give and end them', async (t) => {
-  await using service = await startTestApp({ lab: { ...physics, clusters: loginless } });
+  await using service = await startTestApp();
   const token = await service.issuer.token('guest', { email: 'guest@elsewhere.example' });
   const create = (body: object, key?: string) =>
     service.write('/operator/grants', { as: 'root', body, ...(key && { key }) });
@@ -228,7 +228,7 @@ test('a release ends the grants on the cluster, and the state of its access list
 });
 
 test('organizations, as operators make them', async () => {
-  await using service = await startTestApp({ lab: { ...physics, clusters: [] } });
+  await using service = await startTestApp();
   const create = (body: object) => service.write('/operator/organizations', { as: 'root', body });
   const wish = {
     slug: 'biology',
@@ -268,7 +268,7 @@ test('organizations, as operators make them', async () => {
 });
 
 test('an organization is retired by an owner, or an operator, once its clusters are released', async () => {
-  await using service = await startTestApp({ lab: { ...physics, clusters: loginless } });
+  await using service = await startTestApp();
   const org = (await service.business('/me', { as: 'ada' })).body.default_org_id;
   const retire = (as: string) => service.write(`/organizations/${org}/retire`, { as });
   for (const as of ['ada', 'root']) {

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Lab } from '../../../src/domain/clusters/lab.ts';
 import { physics, startTestApp, type TestApp } from '../../support/app.ts';
 import { newPublicKey } from '../../support/ssh-keys.ts';
 
@@ -11,8 +10,8 @@ const lab = {
   users: [...(physics.users ?? []), { email: 'zoe@physics.example' }, { email: 'yan@physics.example' }],
 };
 
-async function start(groups: object, clusters: Lab['clusters'] = []) {
-  const service = await startTestApp({ lab: { ...lab, clusters }, identity: { groups } });
+async function start(groups: object) {
+  const service = await startTestApp({ lab, identity: { groups } });
   service.issuer.userinfo = {};
   return service;
 }
@@ -28,7 +27,7 @@ const plan = (service: TestApp, rules: object[]) =>
   service.business('/operator/groups/plan', { as: 'root', method: 'POST', body: { rules } });
 
 test('groups are noted without rules, and a plan says what rules would change, and restart', async () => {
-  await using service = await start({ claim: 'groups' }, physics.clusters);
+  await using service = await start({ claim: 'groups' });
   for (const [name, groups] of [
     ['zoe', ['physics-gpu', 'staff']],
     ['yan', ['physics-gpu']],

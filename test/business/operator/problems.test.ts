@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { noteBackupFailure, noteDrill, noteKeptBackup } from '../../../src/store/data-dir/last-backup.ts';
 import { setSimulated } from '../../platform/support.ts';
-import { alpha, eventually, physics, startTestApp } from '../../support/app.ts';
+import { alpha, eventually, startTestApp } from '../../support/app.ts';
 import { temporaryDirectory } from '../../support/directory.ts';
 import { isOnFile } from '../../support/store.ts';
 
@@ -77,10 +77,7 @@ test('GET /operator/problems: a copy of the audit trail that cannot be written, 
   using directory = temporaryDirectory();
   const file = join(directory.path, 'trail.jsonl');
   mkdirSync(file);
-  await using service = await startTestApp({
-    lab: { ...physics, clusters: [] },
-    config: { audit: { file } },
-  });
+  await using service = await startTestApp({ config: { audit: { file } } });
   const list = async () => {
     const { body } = await service.business('/operator/problems', { as: 'root' });
     return body.problems.filter(({ area }: { area: string }) => area === 'audit');
@@ -95,7 +92,7 @@ test('GET /operator/problems: a copy of the audit trail that cannot be written, 
 });
 
 test('GET /operator/installation: keys, and the state of backups', async () => {
-  await using service = await startTestApp({ lab: { ...physics, clusters: [] } });
+  await using service = await startTestApp();
   const get = async () => (await service.business('/operator/installation', { as: 'root' })).body;
   const before = await get();
   assert.deepEqual(
