@@ -20,15 +20,17 @@ test('hosts that leave a Slurm cluster, and accounts as a host finds them', { sk
   const beta = driverOf(lab, { login: [head, other] });
   const everywhere = (command: string) => Promise.all(hosts.map((host) => shell(host, command)));
 
-  await t.test('a host under another name is the same host', async () => {
-    await beta.apply(manifest([ada, bob]));
-    const before = await accountsOn(lab, 'bb1');
-    const address = await shell('head', "getent hosts bb1 | awk '{ print $1 }'");
-    const renamed = driverOf(lab, { login: [head, { ...other, host: address }] });
-    await renamed.converge(manifest([ada, bob]));
-    assert.deepEqual(await accountsOn(lab, 'bb1'), before);
-    await driverOf(lab, { login: [head, other] }).apply(manifest([ada, bob]));
-  });
+  await beta.apply(manifest([ada, bob]));
+
+  if (isFull)
+    await t.test('a host under another name is the same host', async () => {
+      const before = await accountsOn(lab, 'bb1');
+      const address = await shell('head', "getent hosts bb1 | awk '{ print $1 }'");
+      const renamed = driverOf(lab, { login: [head, { ...other, host: address }] });
+      await renamed.converge(manifest([ada, bob]));
+      assert.deepEqual(await accountsOn(lab, 'bb1'), before);
+      await driverOf(lab, { login: [head, other] }).apply(manifest([ada, bob]));
+    });
 
   await t.test('a host that was taken out is named while it is away, then cleaned', async () => {
     const without = driverOf(lab, { login: [head] });
