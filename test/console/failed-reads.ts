@@ -101,7 +101,7 @@ export function useFailures(): (which: 'all' | 'counted') => Promise<void> {
         await untilRead(page);
         const sentence = page.locator('.sentence').filter({ hasText: said ?? /./ });
         if (said) await sentence.first().waitFor();
-        const reads = await readsOf(page, name, readEverything);
+        const reads = await readsOf(page, name, { of, readEverything });
         const counted = reads.filter((one) => of?.test(one));
         assert.ok(of === undefined || counted.length > 0, name);
         // It was read once, and cannot be read again; after that it can, and all is as before.
@@ -122,14 +122,16 @@ export function useFailures(): (which: 'all' | 'counted') => Promise<void> {
 const addressOf = ({ pathname, search }: URL) => `${pathname}${search}`;
 
 /** What the page reads, of what it would be nothing without. */
-async function readsOf(page: Page, name: string, readEverything: () => Promise<void>): Promise<string[]> {
+async function readsOf(
+  page: Page,
+  name: string,
+  { of = /./, readEverything }: { of: RegExp | undefined; readEverything: () => Promise<void> },
+): Promise<string[]> {
   const asked = new Set<string>();
   const underWay = new Set<Request>();
-  let isBegun = false;
   const begin = (request: Request) => {
     const url = new URL(request.url());
     if (request.method() !== 'GET' || !/^\/(api|sessions)/.test(url.pathname)) return;
-    isBegun = true;
     underWay.add(request);
     const address = addressOf(url);
     if (essential[name]?.test(address) || !decorative.some((one) => one.test(address))) asked.add(address);
@@ -138,7 +140,7 @@ async function readsOf(page: Page, name: string, readEverything: () => Promise<v
   page.on('request', begin).on('requestfinished', end).on('requestfailed', end);
   await readEverything();
   await eventually(
-    async () => isBegun && underWay.size === 0,
+    async () => underWay.size === 0 && [...asked].some((address) => of.test(address)),
     (isRead) => isRead,
   );
   page.off('request', begin).off('requestfinished', end).off('requestfailed', end);

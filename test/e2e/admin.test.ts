@@ -65,7 +65,7 @@ test('plan shows what apply does, once', async (t) => {
   assert.match(table, /\nzoe@physics\.example {2}member {2}zoe +clusters\.read +user_/);
 
   await writeFile(file, text.replace('role: owner', 'role: emperor'));
-  refused(await admin(`apply -f ${file}`), /lab\.yaml: .*role/);
+  refused(await admin(`apply -f ${file}`), /lab\.yaml:5: .*role/);
   await writeFile(file, 'organizations: [');
   refused(await admin(`plan -f ${file}`), /lab\.yaml:1:\d+: /);
 });

@@ -1,5 +1,6 @@
 /** The demonstration as `npm start` runs it, in a process of its own, and what its page says. */
 import { type ChildProcess, spawn } from 'node:child_process';
+import { connect } from 'node:net';
 import { messageOf } from '../../src/lib/error-message.ts';
 import { limit } from './limit.ts';
 
@@ -21,6 +22,8 @@ export async function startDemo(dataDir: string): Promise<Demo> {
   const deadline = performance.now() + limit(120_000);
   for (;;) {
     try {
+      // An attempt costs a second of the processor, a question costs nothing.
+      if (await answers(8080)) throw new Error('port 8080 is in use by another program');
       return await startOnce(dataDir);
     } catch (error) {
       const isTaken = /is in use by another program/.test(messageOf(error));
@@ -28,6 +31,13 @@ export async function startDemo(dataDir: string): Promise<Demo> {
       await new Promise((done) => setTimeout(done, 500));
     }
   }
+}
+
+function answers(port: number): Promise<boolean> {
+  return new Promise((done) => {
+    const socket = connect(port, '127.0.0.1', () => done(true)).on('error', () => done(false));
+    socket.on('connect', () => socket.destroy());
+  });
 }
 
 async function startOnce(dataDir: string): Promise<Demo> {
