@@ -85,11 +85,12 @@ class SimulatedSlurmDriver implements SlurmDriver {
   }
 
   async observe(): Promise<SlurmReport> {
-    const settings = await this.#settings();
     // A login node that died starts again, as a machine would. During a restart, that would start a second one.
     if (this.#loginNode && !this.#loginNode.running && !this.#restart) await this.#restartLoginNode();
     const { foreign = noForeign } = this.#state;
     const { words } = await findForeign(foreign.accounts, this.#options.findOwners);
+    // Read last, as another observation may be under way: jobs that ended would come back.
+    const settings = await this.#settings();
     const report = this.#report(settings);
     this.#loginNode?.setJobs(report.runningJobs ?? [], settings.gpusPerNode);
     return {
