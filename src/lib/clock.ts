@@ -8,7 +8,6 @@ import type { Logger } from './log.ts';
 export const clockToleranceMs = 60_000;
 
 export interface Clock {
-  /** The time of day: ms since 1970. */
   now(): number;
   /** Ms since some moment; monotonic, it cannot be set. */
   uptime(): number;
@@ -51,7 +50,6 @@ const everyMs = 1_000;
 /** Smaller steps are those of a clock that is kept right. */
 const jumpMs = 5_000;
 
-/** Logs each jump of the time of day, once. Returns how to stop. */
 export function logClockJumps({ now, uptime }: Clock, log: Logger): () => void {
   let behind = now() - uptime();
   const timer = setInterval(() => {

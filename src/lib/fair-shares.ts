@@ -19,9 +19,7 @@ export interface Claim {
   readonly source: string;
   /** Not a stranger, such as a source that logged in lately; may become true while the claim waits. */
   readonly isKnown: boolean;
-  /** How many slots its source may have. */
   readonly most: number;
-  /** It has a slot from now on, until `leave`. */
   start(): void;
   /** It gets no slot, or has lost the one that it had: once, and there is nothing to leave any more. */
   giveWay(): void;
@@ -57,7 +55,6 @@ export class FairShares {
     else claim.giveWay();
   }
 
-  /** Gives up a slot, or the wait for one. Safe to call again. */
   leave(claim: Claim): void {
     if (this.#forget(claim)) this.#fill();
     else this.#dequeue(claim);
@@ -86,7 +83,6 @@ export class FairShares {
     claim.start();
   }
 
-  /** Whether it had a slot. */
   #forget(claim: Claim): boolean {
     const wasUnknown = this.#holders.get(claim);
     if (wasUnknown === undefined) return false;

@@ -96,7 +96,6 @@ export function createRateLimiter(
   };
 }
 
-/** As above. */
 export function createBackOffLimiter(
   { free, firstMs, mostMs, forgetMs }: BackOff,
   now: () => number = () => performance.now(),
@@ -132,7 +131,6 @@ export interface Counted {
   key: string;
 }
 
-/** The count of one key, as its limiter has it. */
 export type Count = { [Act in keyof Limiter]: () => ReturnType<Limiter[Act]> };
 
 /** Limits that protect passwords and codes: what counts together is read and counted in one step, so that tries at the same instant count. */
@@ -237,5 +235,22 @@ export function createRefusalTally(
       return kind.refusals <= each;
     },
     flush,
+  };
+}
+
+export function createCounter() {
+  const counts = new Map<string, number>();
+  return {
+    /** One more, unless there are `most` already; returns how to take it back, once. */
+    enter(key: string, most: number): (() => void) | undefined {
+      const count = counts.get(key) ?? 0;
+      if (count >= most) return undefined;
+      counts.set(key, count + 1);
+      return () => {
+        const left = (counts.get(key) ?? 1) - 1;
+        if (left > 0) counts.set(key, left);
+        else counts.delete(key);
+      };
+    },
   };
 }

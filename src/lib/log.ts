@@ -12,7 +12,6 @@ import { createStderrWriter } from './log-writer.ts';
 
 type Thrown = unknown;
 
-/** A login: what is known of it, in the order in which it becomes known. */
 interface Login {
   id: string;
   loginName?: string | undefined;
@@ -23,7 +22,6 @@ interface Login {
   keyId?: string | undefined;
 }
 
-/** A session that was let in, or nothing where it was never that far. */
 type OpenSession = Partial<Login & { username: string; loginNode: string }>;
 
 /** A cluster by its name, and its Slurm or Kubernetes side. */
@@ -48,7 +46,7 @@ export interface LogEvents {
     fastCiphers: boolean;
     node: string;
   };
-  'serve.failed': { message: string; status: number };
+  'serve.failed': { message: string; status: number; error?: Thrown };
   'serve.stopping': { signal: string; message: string };
   'serve.left': { message: string };
   'serve.stopped': { message: string };
@@ -61,7 +59,6 @@ export interface LogEvents {
   'database.away': { message: string; waitedMs: number };
   'database.back': Record<string, never>;
   'database.clock': { differsMs: number };
-  /** Strangers may connect. */
   'database.open': { message: string };
   /** It has lost what was committed: the version that it has, and the one that it had. */
   'database.went_back': { version: number; committed: number; message: string };
@@ -72,7 +69,6 @@ export interface LogEvents {
   'database.standby': { synchronousStandbys: string; synchronousCommit: string };
   'certificate.ending': { setting: string; file: string; endsAt: string; message: string };
   'certificate.ended': { setting: string; file: string; endsAt: string; message: string };
-  /** There is no certificate yet. */
   'acme.waiting': { hosts: readonly string[]; message: string };
   'acme.obtained': { hosts: readonly string[]; endsAt: string; message: string };
   'acme.failed': { hosts: readonly string[]; failures: number; retryAt: string; message: string };

@@ -94,7 +94,7 @@ test('a key that takes the place of another goes on with what that one signed, w
   const before = await startAudit(config, { ...trail, now: Date.now }).sign();
   const [former = ''] = startAudit(config, { ...trail, now: Date.now }).publicKeys();
   const text = readKeyFiles(dataDir, 'audit')?.key ?? '';
-  const next = makeAuditKey({ text, stolen: false });
+  const next = makeAuditKey({ text, title: 'the key', stolen: false });
   const put = (days: number) => {
     const start = Date.now() - days * 86_400_000;
     writeKeyFiles(dataDir, 'audit', withNext({ key: text }, next, 30, start));

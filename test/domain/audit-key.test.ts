@@ -14,8 +14,8 @@ test('the hash that is kept of an identity is the same with one key, and cannot 
 
 test('a key in the place of another makes the same hashes, and its signatures count besides', () => {
   const first = makeAuditKey();
-  const second = makeAuditKey({ text: first, stolen: false });
-  const third = makeAuditKey({ text: second, stolen: false });
+  const second = makeAuditKey({ text: first, title: 'the key', stolen: false });
+  const third = makeAuditKey({ text: second, title: 'the key', stolen: false });
   const [one, two, three] = [first, second, third].map((text) => parseAuditKey(text, 'the key'));
   assert.ok(one && two && three);
   assert.notEqual(one.publicKey, two.publicKey);
@@ -24,6 +24,10 @@ test('a key in the place of another makes the same hashes, and its signatures co
   assert.deepEqual(three.formerKeys, [two.publicKey, one.publicKey]);
   const held = { used: two, next: three };
   assert.deepEqual(trustedKeys(held), [two.publicKey, three.publicKey, one.publicKey]);
-  const stolen = parseAuditKey(makeAuditKey({ text: second, stolen: true }), 'the key');
+  const stolen = parseAuditKey(makeAuditKey({ text: second, title: 'the key', stolen: true }), 'the key');
   assert.deepEqual(stolen.formerKeys, [one.publicKey]);
+  assert.throws(
+    () => makeAuditKey({ text: 'rubbish', title: '/data/key', stolen: false }),
+    /The key in \/data\/key cannot be used/,
+  );
 });

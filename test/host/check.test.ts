@@ -20,6 +20,7 @@ import Database from 'better-sqlite3';
 import { stringify } from 'yaml';
 import type { Lab } from '../../src/domain/clusters/lab.ts';
 import type { Config } from '../../src/service/config/index.ts';
+import { wrong } from '../../src/service/host/checks/findings.ts';
 import { checkAuditPaths } from '../../src/service/host/files.ts';
 import { createInstallation } from '../../src/store/data-dir/lab.ts';
 import { openStore } from '../../src/store/data-dir/open-store.ts';
@@ -88,7 +89,7 @@ test('a setting that is none, and a file that is not there, are one line', async
   assert.match((await check(`${file}.no`)).lines.join(), /^wrong {2}settings .* there is no such file\.$/);
 });
 
-test('a place for the audit trail that cannot be written is wrong', async (t) => {
+test('a file for the audit trail that cannot be made is a warning, as the service starts without it', async (t) => {
   const { path, file, write } = await installation(t);
   const about = async (place: string) => {
     write({ audit: { file: place } });
@@ -97,17 +98,24 @@ test('a place for the audit trail that cannot be written is wrong', async (t) =>
   mkdirSync(join(path, 'logs'));
   assert.match(
     await about('./none/audit.jsonl'),
-    /^wrong +audit +\/andromeda.yaml:11: audit\.file: .* \/none is missing, or not this/,
+    /^warn +audit +\/andromeda.yaml:11: audit\.file: .* \/none is missing, or not this/,
   );
   assert.match(
     await about('./logs'),
-    /^wrong +audit +\/andromeda.yaml:11: audit\.file: \/logs is no regular file\.$/,
+    /^wrong +settings +\/andromeda.yaml:11: audit\.file: \/logs is no regular file\.$/,
   );
   assert.match(
     await about('./data/andromeda.db'),
     /^wrong +settings +\/andromeda.yaml:11: audit\.file .*within the data directory/,
   );
   assert.equal(await about('./logs/audit.jsonl'), '');
+  assert.match(await about('./andromeda.yaml'), /^wrong +settings .*: audit\.file is .*, a file of the configur/);
+  writeFileSync(join(path, 'logs/other'), 'a line\n');
+  assert.match(await about('./logs/other'), /^wrong +settings .* does not begin as an audit trail does/);
+  for (const begun of ['', '{"kind":"en', '{"kind":"head","seq":1}\n']) {
+    writeFileSync(join(path, 'logs/other'), begun);
+    assert.equal(await about('./logs/other'), '');
+  }
 });
 
 test('a copy of the audit trail is of the account, and that in the group that may read it', {
@@ -121,7 +129,7 @@ test('a copy of the audit trail is of the account, and that in the group that ma
     process.seteuid?.(uid);
     try {
       const config = { audit: { file, group }, retention: {} } as Config;
-      return [...checkAuditPaths(config)].map(({ verdict, text }) => `${verdict}: ${text}`).join();
+      return [...checkAuditPaths(config, wrong)].map(({ verdict, text }) => `${verdict}: ${text}`).join();
     } finally {
       process.seteuid?.(0);
     }
@@ -244,7 +252,9 @@ test('while the service runs, its own ports are its own, and nothing of its data
   const ports = (await check(file)).lines.filter((line) => / port /.test(line));
   assert.equal(ports.length, 5);
   for (const line of ports) assert.match(line, /held by Andromeda, which runs\.$/);
-
+  // The first check asked each as it is; the second one as it is to be.
+  const { length } = service.events('http.connection.refused');
+  assert.equal(length, 1, service.log());
   writeFileSync(file, before);
   await service.stop();
   const data = contents(join(path, 'data'));

@@ -133,7 +133,7 @@ test('while the service runs all is well, and what is not is said', async (t) =>
     async () => {
       const { key = '' } = readKeyFiles(kept, 'audit') ?? {};
       const signedBefore = (stolen: boolean) => {
-        writeKeyFiles(kept, 'audit', { key: makeAuditKey({ text: key, stolen }) });
+        writeKeyFiles(kept, 'audit', { key: makeAuditKey({ text: key, title: 'the key', stolen }) });
         return quietly(() => {});
       };
       assert.equal((await signedBefore(false)).said, '');

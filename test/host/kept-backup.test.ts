@@ -44,9 +44,13 @@ test('in a directory: kept, listed, tried and restored; what doctor and check sa
   const missing = await own.run('check', '--quiet');
   assert.match(
     missing.stdout,
-    /^wrong +backup +\S+andromeda\.yaml:\d+: backup\.to: .*\/backups is not there\. Make the directory/m,
+    /^warn +backup +\S+andromeda\.yaml:\d+: backup\.to: .*\/backups is not there\. Make the directory/m,
   );
-  assert.equal(missing.status, 1);
+  // The service starts all the same, and tries again.
+  assert.equal(missing.status, 0);
+  own.configure({ to: '/proc' });
+  assert.match((await own.run('check', '--quiet')).stdout, /^warn +backup .*backup\.to: \/proc cannot be/m);
+  own.configure({ to: place });
   assert.match(
     (await own.run('doctor', '--quiet')).stdout,
     /^wrong +backup +This service has made none in .*\/backups yet\. What is there cannot be listed: .* does not exist\./m,

@@ -1,5 +1,6 @@
 /** Keys that the service used and that are gone: it makes no others in their place before an operator on the host accepts that. */
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
@@ -59,6 +60,11 @@ testOnFile(
     const spoilt: Record<string, (file: string) => void> = {
       empty: (file) => writeFileSync(file, ''),
       cut: (file) => writeFileSync(file, readFileSync(`${file}.away`, 'utf8').slice(0, 60)),
+      // The gateway has Ed25519 keys, and nothing else of ours has those of RSA.
+      'of another type': (file) => {
+        execFileSync('ssh-keygen', ['-q', '-t', 'rsa', '-N', '', '-f', file]);
+        rmSync(`${file}.pub`);
+      },
       // As one that this account may not read.
       unreadable: (file) => mkdirSync(file),
     };
@@ -72,7 +78,11 @@ testOnFile(
           spoil(file);
           await isRefused(`The key in ${file} cannot be ${how === 'unreadable' ? 'read' : 'used'}`);
           const { said } = await run('check', '--quiet');
-          assert.ok(how === 'unreadable' || said.includes(`andromeda admin key new ${kind} --yes`), said);
+          const advice =
+            how === 'unreadable'
+              ? 'Move that directory away'
+              : `andromeda admin key new ${kind} --yes --config ${config}`;
+          assert.ok(said.includes(advice), said);
           rmSync(file, { recursive: true });
         }
         // What it advises works.
@@ -98,7 +108,7 @@ testOnFile(
       rmSync(file);
       const asked = await run('admin', 'key', 'new', 'host');
       assert.equal(asked.status, 1);
-      assert.ok(asked.said.includes('To accept a new one: andromeda admin key new host --yes'), asked.said);
+      assert.ok(asked.said.includes(`To accept a new one: andromeda admin key new host --yes --config ${config}`), asked.said);
       assert.ok(!existsSync(file));
       const made = await run('admin', 'key', 'new', 'host', '--yes');
       assert.deepEqual([made.status, made.said], [0, `${file} is made. Start the service.\n`]);

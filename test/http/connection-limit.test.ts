@@ -70,6 +70,7 @@ async function start({ perSource = 16, inAll = 64, proxies = [] as string[], isT
     });
   return {
     log,
+    port: listener.port,
     waiting,
     idle,
     get,
@@ -98,6 +99,9 @@ test('what cannot be read is a line with the reason, a source and reason at a ti
   for (let i = 0; i < 3; i++) await server.get('/', { authorization: 'x'.repeat(100_000) }, '127.0.0.66');
   await server.get('/', { authorization: ['Bearer a', 'Bearer b'] }, '127.0.0.66');
   await server.get('/', { expect: 'x' }, '127.0.0.66');
+  const socket = connect({ port: server.port, host: '127.0.0.1', localAddress: '127.0.0.66' });
+  socket.end('CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n').resume();
+  await once(socket, 'close');
   assert.deepEqual(
     server.log.map((line) => JSON.parse(line)).map(({ event, address, reason }) => [event, address, reason]),
     [
@@ -108,6 +112,7 @@ test('what cannot be read is a line with the reason, a source and reason at a ti
         '127.0.0.66',
         'The request expects what is not known here: of Expect, 100-continue is.',
       ],
+      ['http.connection.refused', '127.0.0.66', 'CONNECT is not answered here: this is no proxy.'],
     ],
   );
 });

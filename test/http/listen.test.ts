@@ -38,6 +38,7 @@ test('what is not readable as a request is refused with the standard body', asyn
       'The request expects what is not known here: of Expect, 100-continue is.',
       '417',
     ],
+    ['CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n', 'CONNECT is not answered here: this is no proxy.'],
   ];
   for (const [text, message, expected = '400'] of cases) {
     const { status, body } = await say(text);

@@ -45,6 +45,8 @@ test('a file that holds no usable key is named, with what to do, and nothing of 
   const { privateKey } = generateSshKey();
   const locked = join(directory.path, 'locked');
   execFileSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', 'secret', '-f', locked]);
+  const rsa = join(directory.path, 'rsa');
+  execFileSync('ssh-keygen', ['-q', '-t', 'rsa', '-N', '', '-f', rsa]);
   const lines = privateKey.split('\n');
   const broken = [
     '',
@@ -52,12 +54,13 @@ test('a file that holds no usable key is named, with what to do, and nothing of 
     privateKey.slice(0, 120),
     [...lines.slice(0, 2), ...lines.slice(-2)].join('\n'),
     readFileSync(locked, 'utf8'),
+    readFileSync(rsa, 'utf8'),
   ];
   for (const text of broken) {
     writeFileSync(file, text);
     assert.throws(() => loadSshKey(file), {
       code: 'invalid_state',
-      message: `The key in ${file} cannot be used: it holds no private key in OpenSSH’s format that is without a passphrase. Restore it from a backup, or move it away to have a new one, which nobody knows yet.`,
+      message: `The key in ${file} cannot be used: it holds no Ed25519 private key in OpenSSH’s format that is without a passphrase. Restore it from a backup, or move it away to have a new one, which nobody knows yet.`,
     });
   }
 });

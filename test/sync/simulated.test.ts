@@ -103,6 +103,10 @@ test('its state survives a restart, in a file that others cannot read', async ()
   for (const file of ['simulated.json', 'logins.json']) {
     assert.equal(statSync(join(directory.path, file)).mode & 0o777, 0o600);
   }
+  await second.driver.close();
+  const file = join(directory.path, 'simulated.json');
+  writeFileSync(file, '');
+  await assert.rejects(start(directory.path), ({ message }: Error) => message.startsWith(`${file} cannot be`));
 });
 
 test('being cut off half-way leaves the last state; applying again completes it', async () => {

@@ -43,9 +43,7 @@ export interface ApiOptions<Deps> {
   /** The person a request's Authorization header is. Throws `unauthorized` or, on Platform, `forbidden`. */
   authenticate(authorization: string | undefined): Promise<string>;
   beside?: { owns(path: string): boolean; handle: RequestListener };
-  /** Rejects with the reason while the process cannot serve. */
   checkReady(): Promise<void>;
-  /** The proxies that are believed about the address of a caller. */
   proxies: TrustedProxies;
   log: Logger;
   now(): number;

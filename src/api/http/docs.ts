@@ -121,12 +121,10 @@ function row(name: string, location: string, type: string, note = ''): string {
   return `<tr><td><code>${text(name)}</code></td><td class="dim">${text(location)}</td><td>${text(type)}</td><td class="dim">${prose(note)}</td></tr>`;
 }
 
-/** Any text, as it is: safe between tags and inside quotes. */
 function text(value = ''): string {
   return value.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
 }
 
-/** A description of the document, with its `code` marked as such. */
 function prose(value = ''): string {
   return text(value).replace(/`([^`]+)`/g, '<code>$1</code>');
 }

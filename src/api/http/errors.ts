@@ -53,7 +53,6 @@ export function refusalReason(error: unknown): string | undefined {
   return `${message}${code}`;
 }
 
-/** The error where nothing is mounted, or not for this method. */
 export function addressNotFound(): DomainError {
   return notFound('There is no such address here, or it does not take this method.');
 }

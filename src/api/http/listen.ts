@@ -11,7 +11,7 @@ import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DomainError } from '../../domain/error.ts';
-import { createRefusalTally } from '../../lib/limits.ts';
+import { createCounter, createRefusalTally } from '../../lib/limits.ts';
 import type { Logger } from '../../lib/log.ts';
 import { refusalOf, sendJson } from '../../lib/response.ts';
 import { clientAddress, plainAddress, sourceNetwork, type TrustedProxies } from '../../lib/source-address.ts';
@@ -31,7 +31,6 @@ export interface Serving {
 
 /** TLS whose certificate changes while it is used, and may not be there yet. */
 export interface LiveTls {
-  /** Takes a server in hand. Returns how to let go of it. */
   attach(server: TlsServer): () => void;
 }
 
@@ -100,8 +99,16 @@ export class Listener {
       // A fault of the network, or a client that left: nothing was refused.
       if (error.syscall !== undefined || error.code === 'ECONNRESET') return void socket.destroy();
       counts.refused((socket as Socket).remoteAddress, error.code ?? error.message);
-      if (socket.writable) refuseUnreadable(error, socket, limits.closeMs);
+      const message = unreadable[error.code ?? ''] ?? 'This is not readable as an HTTP request.';
+      if (socket.writable) refuseOn(socket, message, limits.closeMs);
       else socket.destroy();
+    });
+    // Node by itself closes the connection without an answer.
+    server.on('connect', (_request, socket) => {
+      const message = 'CONNECT is not answered here: this is no proxy.';
+      socket.on('error', () => {});
+      counts.refused((socket as Socket).remoteAddress, message);
+      refuseOn(socket, message, limits.closeMs);
     });
     server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
       const message = 'The request expects what is not known here: of Expect, 100-continue is.';
@@ -264,13 +271,14 @@ function faultOfHead({ rawHeaders, httpVersion }: IncomingMessage): string | und
   return found.authorization > 1 ? 'The request has more than one Authorization header.' : undefined;
 }
 
-/** Answers what Node cannot read as a request, what is too large, and what came too late, in the form of every refusal. */
-function refuseUnreadable(error: NodeJS.ErrnoException, socket: Duplex, closeMs: number): void {
-  const messages: Record<string, string> = {
-    HPE_HEADER_OVERFLOW: 'The request headers are too large.',
-    ERR_HTTP_REQUEST_TIMEOUT: 'The request took too long to arrive.',
-  };
-  const message = messages[error.code ?? ''] ?? 'This is not readable as an HTTP request.';
+/** What of an unreadable request is known more closely, by Node's code. */
+const unreadable: Record<string, string> = {
+  HPE_HEADER_OVERFLOW: 'The request headers are too large.',
+  ERR_HTTP_REQUEST_TIMEOUT: 'The request took too long to arrive.',
+};
+
+/** Answers what becomes no request that a handler could answer, in the form of every refusal, and ends the connection. */
+function refuseOn(socket: Duplex, message: string, closeMs: number): void {
   const body = JSON.stringify({ code: 'invalid_request', message, retryable: false });
   const head = [
     'HTTP/1.1 400 Bad Request',
@@ -379,21 +387,4 @@ function refuse(request: IncomingMessage, response: ServerResponse, message: str
   const body = { code: 'service_unavailable', message, retryable: true };
   sendJson(response, 503, body, { 'Retry-After': '1', Connection: 'close' });
   request.resume();
-}
-
-export function createCounter() {
-  const counts = new Map<string, number>();
-  return {
-    /** One more, unless there are `most` already; returns how to take it back, once. */
-    enter(key: string, most: number): (() => void) | undefined {
-      const count = counts.get(key) ?? 0;
-      if (count >= most) return undefined;
-      counts.set(key, count + 1);
-      return () => {
-        const left = (counts.get(key) ?? 1) - 1;
-        if (left > 0) counts.set(key, left);
-        else counts.delete(key);
-      };
-    },
-  };
 }

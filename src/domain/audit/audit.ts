@@ -253,10 +253,10 @@ export function backupText(manifest: string): string {
  * A new key (PKCS #8 as PEM). In front of it, as far as it takes the place of another, are what hashes of identities are made with,
  * and the public keys whose signatures still count: not that of a `stolen` one.
  */
-export function makeAuditKey(former?: { text: string; stolen: boolean }): string {
+export function makeAuditKey(former?: { text: string; title: string; stolen: boolean }): string {
   const pem = generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
   if (!former) return pem;
-  const { publicKey, formerKeys, marks } = readAuditKey(former.text, 'The key before');
+  const { publicKey, formerKeys, marks } = readAuditKey(former.text, former.title);
   const trusted = former.stolen ? formerKeys : [publicKey, ...formerKeys];
   return `${[`Marks: ${marks}`, ...trusted.map((key) => `Former: ${key}`)].join('\n')}\n${pem}`;
 }

@@ -121,23 +121,18 @@ export function loadSshKey(file: string): SshKeyFile {
   const privateKey = readKeyFile(file);
   const key = parseSshKey(privateKey);
   if (key) return key;
-  throw unusable(file, 'it holds no private key in OpenSSH’s format that is without a passphrase');
+  throw unusable(file, 'it holds no Ed25519 private key in OpenSSH’s format that is without a passphrase');
 }
 
 export function writePublicPart(file: string, { publicKey }: Pick<SshKeyFile, 'publicKey'>): void {
   writeWhole(`${file}.pub`, `${publicKey} andromeda\n`);
 }
 
-/** A key in OpenSSH's format without a passphrase; undefined for anything else. */
+/** An Ed25519 key in OpenSSH's format without a passphrase; undefined for anything else. */
 export function parseSshKey(privateKey: string): SshKeyFile | undefined {
   const blob = publicPartOf(privateKey);
-  if (!blob) return undefined;
-  const type = blob.subarray(4, 4 + blob.readUInt32BE(0)).toString('latin1');
-  return {
-    privateKey,
-    publicKey: `${type} ${blob.toString('base64')}`,
-    fingerprint: sshFingerprint(blob),
-  };
+  const key = blob && readUserKey(plainKeyType, blob);
+  return key && { privateKey, publicKey: key.text, fingerprint: key.fingerprint };
 }
 
 function readKeyFile(file: string): string {

@@ -66,7 +66,7 @@ function parseSsh(kind: 'host' | 'client', text: string, title: string): SshKeyF
   const key = parseSshKey(text);
   if (key) return key;
   throw invalidState(
-    `The key in ${title} cannot be used: it holds no private key in OpenSSH’s format that is without a passphrase. ${spoiltKeyAdvice(kind)}`,
+    `The key in ${title} cannot be used: it holds no Ed25519 private key in OpenSSH’s format that is without a passphrase. ${spoiltKeyAdvice(kind)}`,
   );
 }
 

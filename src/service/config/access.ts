@@ -18,7 +18,6 @@ interface KeySettings {
   requireSecurityKeys?: 'none' | 'staff';
 }
 
-/** `consoleUrl`: where people sign in anew. */
 export function readAccess(
   access: Value<typeof accessSchema> = {},
   { securityKeys = false, requireSecurityKeys = 'none' }: KeySettings = {},

@@ -1,5 +1,5 @@
 /** The `audit` section of the configuration: how often the trail is signed, and the file that it is copied to. */
-import { existsSync, realpathSync, statSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readSync, realpathSync, statSync } from 'node:fs';
 import { findHostEntry } from '../../lib/host-ids.ts';
 import { invalid, type NamedFiles } from './named-files.ts';
 import { duration, section, text, type Value } from './schema.ts';
@@ -30,13 +30,15 @@ function groupId(name: string): number {
 /** No file of the service's own ends so. */
 const logName = /\.(jsonl|log)$/;
 
-/** Nothing is written for others between the service's own files: lines that are appended to the database destroy it. Throws `invalid_request`. */
-export function refuseOutputInDataDir({
+/** Nothing is written for others between or over other files: lines that are appended to the database destroy it. Throws `invalid_request`. */
+export function refuseOutputOverOthers({
   dataDir,
+  files,
   audit: { file },
   retention: { exportTo },
 }: {
   dataDir: string;
+  files: readonly string[];
   audit: Pick<AuditSettings, 'file'>;
   retention: { exportTo?: string };
 }): void {
@@ -47,8 +49,36 @@ export function refuseOutputInDataDir({
     throw invalid(
       `${within('audit.file', file)}; name another place, or a file that ends in .jsonl or .log.`,
     );
+  if (file !== undefined && files.some((own) => leadsInto(file, own)))
+    throw invalid(`audit.file is ${file}, a file of the configuration; name another.`);
+  if (file !== undefined && existsSync(file)) refuseOther(file);
   if (exportTo !== undefined && statSync(exportTo, { throwIfNoEntry: false })?.isDirectory() === false)
     throw invalid(`retention.exportTo is ${exportTo}, which is no directory.`);
+}
+
+/** What the lines of a trail begin with (`service/audit/messages.ts`). */
+const beginnings = ['{"kind":"entry",', '{"kind":"head",'];
+
+function refuseOther(file: string): void {
+  if (!statSync(file).isFile()) throw invalid(`audit.file: ${file} is no regular file.`);
+  const found = beginningOf(file);
+  // A crash can have cut the first line short.
+  if (!beginnings.some((one) => found.startsWith(one) || one.startsWith(found)))
+    throw invalid(
+      `audit.file: ${file} is there already, and does not begin as an audit trail does; name another.`,
+    );
+}
+
+function beginningOf(file: string): string {
+  const bytes = Buffer.alloc(16);
+  try {
+    const descriptor = openSync(file, 'r');
+    readSync(descriptor, bytes);
+    closeSync(descriptor);
+  } catch {
+    // This account may not read it: a health check's need not.
+  }
+  return bytes.toString('latin1').replace(/\0+$/, '');
 }
 
 function realPath(path: string): string {

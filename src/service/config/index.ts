@@ -10,7 +10,7 @@ import { isSafeUrl, mostTrustedProxies } from '../../lib/source-address.ts';
 import { accessSchema, readAccess } from './access.ts';
 import { type AcmeConfig, acmeSchema, readAcme } from './acme.ts';
 import { type Address, isWildcard, readAddress, readProxies, refuseSharedPorts } from './addresses.ts';
-import { type AuditSettings, auditSchema, readAudit, refuseOutputInDataDir } from './audit.ts';
+import { type AuditSettings, auditSchema, readAudit, refuseOutputOverOthers } from './audit.ts';
 import { type BackupSettings, backupSchema, readBackup } from './backup.ts';
 import { type ClusterConfig, clustersSchema, readClusters } from './clusters.ts';
 import { type ConsoleClient, checkConsole, consoleClientSchema, readConsoleClient } from './console.ts';
@@ -59,7 +59,6 @@ export interface Config {
     processes: number;
     /** Whose these are, where the service is root; its own, or those of the usual account, when left out. */
     account?: string;
-    /** Where they differ from the gateway's own. */
     limits: GatewayLimitsConfig;
     securityKeys: boolean;
     /** Whether trusted proxies begin with a PROXY header; `optional` when left out. */
@@ -235,7 +234,7 @@ function settle(raw: RawConfig, files: NamedFiles): Config {
     throw invalid('identity.audiences: the embedded issuer puts one audience into a token; give just one.');
   if (config.identity.issuer !== undefined && raw.identity?.secondFactor !== undefined)
     throw invalid('identity.secondFactor is for the built-in sign-in; your issuer asks for its own factors.');
-  refuseOutputInDataDir(config);
+  refuseOutputOverOthers(config);
   checkConsole(config);
   refuseSharedPorts([...listHttpListeners(config), ['gateway', config.gateway], ['acme', config.acme]]);
   return Object.freeze(config);

@@ -1,7 +1,7 @@
 /** Limits on downloads of large files, so that clients that stop reading do not block downloads for everyone else. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { createCounter } from '../../api/http/listen.ts';
 import { DomainError } from '../../domain/error.ts';
+import { createCounter } from '../../lib/limits.ts';
 import { noteRefusal } from '../../lib/response.ts';
 import { clientAddress, sourceNetwork, type TrustedProxies } from '../../lib/source-address.ts';
 

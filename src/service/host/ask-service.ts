@@ -46,12 +46,15 @@ const readyMs = 7_000;
 
 /**
  * Whether a service answers at an API's address, and what it says of itself (`GET /readyz`). Undefined: nothing of ours answers. It
- * asks with TLS and without: what runs may have been started before that setting changed.
+ * asks as is configured, and only then otherwise, which the service logs: what runs may have been started before that setting changed.
  */
-export async function askReadiness({ listen }: HttpConfig): Promise<Readiness | undefined> {
+export async function askReadiness({ listen, tls }: HttpConfig): Promise<Readiness | undefined> {
   const send = getRequest('/readyz', listen);
-  const answers = [false, true].map((tls) => askListener(listen, { send, tls, limitMs: readyMs }));
-  return (await Promise.all(answers)).map(readinessOf).find((answer) => answer !== undefined);
+  for (const isTls of [tls !== undefined, tls === undefined]) {
+    const answer = readinessOf(await askListener(listen, { send, tls: isTls, limitMs: readyMs }));
+    if (answer) return answer;
+  }
+  return undefined;
 }
 
 function readinessOf(answer: string): Readiness | undefined {

@@ -11,6 +11,7 @@ import {
   missingKeyText,
   readKeyFiles,
 } from '../../store/data-dir/key-files.ts';
+import { requireKinds } from '../../store/data-dir/lock.ts';
 import { files, isDatabaseError } from '../../store/engine/engine.ts';
 import { describeText } from '../compose/service-keys.ts';
 import { listCertificates } from '../config/certificates.ts';
@@ -69,6 +70,7 @@ export function* checkDataDir(dataDir: string): Generator<Finding> {
     const secret = statSync(path, { throwIfNoEntry: false });
     if (secret && secret.mode & 0o077) yield wrong(about, `${path} can be read by others. chmod go= ${path}`);
   }
+  requireKinds(dataDir);
 }
 
 /** The database's file. What is in it, is `doctor`'s. */
@@ -129,28 +131,31 @@ function* checkKey(dataDir: string, kind: KeyKind): Generator<Finding> {
   if (set) yield ok('key', `${file}: ${allKeys(keysAt(mapKeys(set, idOf), Date.now())).join(', ')}.`);
 }
 
-export function* checkAuditPaths({ audit, retention }: Config): Generator<Finding> {
+/** `away`: what it is that the service starts all the same, and tries again. */
+export function* checkAuditPaths(
+  { audit, retention }: Pick<Config, 'audit' | 'retention'>,
+  away: typeof wrong,
+): Generator<Finding> {
   const about = 'audit';
   const { file, group } = audit;
   if (file !== undefined) {
     const stats = statSync(file, { throwIfNoEntry: false });
     const directory = dirname(file);
     const uid = process.geteuid?.();
-    if (stats && !stats.isFile()) yield wrong(about, `audit.file: ${file} is no regular file.`);
-    else if (stats && !isAllowed(file, constants.R_OK | constants.W_OK))
-      yield wrong(about, `audit.file: ${file} cannot be written: ${whyNot(file, stats)}.`);
+    if (stats && !isAllowed(file, constants.R_OK | constants.W_OK))
+      yield away(about, `audit.file: ${file} cannot be written: ${whyNot(file, stats)}.`);
     else if (!stats && !isAllowed(directory, constants.W_OK | constants.X_OK))
-      yield wrong(
+      yield away(
         about,
         `audit.file: ${file} cannot be made: ${directory} is missing, or not this account's to write.`,
       );
     else if (stats && uid !== 0 && stats.uid !== uid)
-      yield wrong(
+      yield away(
         about,
         `audit.file: ${file} belongs to ${accountName(stats.uid)}, and must be this account's, which sets who may read it.`,
       );
     else if (group !== undefined && uid !== 0 && !process.getgroups?.().includes(group))
-      yield wrong(
+      yield away(
         about,
         'audit.group: this account is not in that group. Put it there, and restart the service.',
       );
@@ -159,7 +164,7 @@ export function* checkAuditPaths({ audit, retention }: Config): Generator<Findin
   const { exportTo } = retention;
   const stats = exportTo === undefined ? undefined : statSync(exportTo, { throwIfNoEntry: false });
   if (exportTo !== undefined && stats && !isAllowed(exportTo, constants.W_OK | constants.X_OK))
-    yield wrong(about, `retention.exportTo: ${exportTo} cannot be written: ${whyNot(exportTo, stats)}.`);
+    yield away(about, `retention.exportTo: ${exportTo} cannot be written: ${whyNot(exportTo, stats)}.`);
 }
 
 export function checkNamedFile(what: string, path: string): Finding {

@@ -1,5 +1,6 @@
 /** What commands on the host share: which installation they are about, and how they end. */
 import { accessSync, constants, existsSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { DomainError } from '../../domain/error.ts';
 import { commandIo } from '../../lib/command-io.ts';
 
@@ -30,9 +31,12 @@ export function hasInstallation(): boolean {
 /**
  * Runs a command and prints the text that it returns. Resolves to the exit status: the command's own, 0 behind a text, or 1 where
  * it was refused or the system did not let it, which is printed as one sentence. What else is thrown is a fault of the program,
- * and is thrown on.
+ * and is thrown on. `file`: the configuration that was given.
  */
-export async function runCommand(command: () => Promise<string | number> | string): Promise<number> {
+export async function runCommand(
+  command: () => Promise<string | number> | string,
+  file?: string,
+): Promise<number> {
   try {
     const result = await command();
     if (typeof result === 'number') return result;
@@ -40,9 +44,15 @@ export async function runCommand(command: () => Promise<string | number> | strin
     return 0;
   } catch (error) {
     if (!(error instanceof DomainError || (error instanceof Error && 'syscall' in error))) throw error;
-    commandIo().stderr.write(`andromeda: ${error.message}\n`);
+    commandIo().stderr.write(`andromeda: ${withConfig(error.message, file)}\n`);
     return 1;
   }
+}
+
+/** What a sentence advises to run, with the configuration that it is to be run with. */
+export function withConfig(text: string, file: string | undefined): string {
+  if (file === undefined) return text;
+  return text.replaceAll(/andromeda admin key new \w+ --yes/g, `$& --config ${resolve(file)}`);
 }
 
 export function jsonText(value: object): string {

@@ -49,7 +49,7 @@ export function listKeys({ config: file, json }: KeyOptions & { json: boolean })
     await using opened = await openBeside(config);
     const { store } = opened;
     return await describeAll(await openKeys(config, store), await databaseTime(store.read), json);
-  });
+  }, file);
 }
 
 async function describeAll(keys: KeyStore, now: number, json: boolean): Promise<string> {
@@ -74,7 +74,7 @@ export function newKey(kind: KeyKind, { config: file, ...options }: NewKeyOption
     await putBeside(kind, keep, keys, store);
     const now = await databaseTime(store.read);
     return `${await describe(kind, keys, now)}\n${nextSteps(kind, keep)}\n`;
-  });
+  }, file);
 }
 
 /** Before the database is opened, which would make one. Whether the key is gone, and that is accepted. */

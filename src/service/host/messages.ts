@@ -2,9 +2,11 @@
  * What `serve` says of itself on stderr (plain text in the demonstration, else lines of the log and nothing else), and the status it ends
  * with where it could not start, so that systemd knows whether to try again (`service-unit.ts`).
  */
-import type { DomainError } from '../../domain/error.ts';
+import { DomainError } from '../../domain/error.ts';
+import { messageOf } from '../../lib/error-message.ts';
 import type { Logger } from '../../lib/log.ts';
 import { faultBehind } from '../../store/engine/engine.ts';
+import { withConfig } from './installation.ts';
 
 export interface Messages {
   stopping(signal: string): void;
@@ -12,7 +14,7 @@ export interface Messages {
   stopped(message?: string): void;
   reloading(): void;
   notReloaded(why: string): void;
-  failed(error: DomainError, status: number): void;
+  failed(error: unknown, status: number, file?: string): void;
 }
 
 export const plainMessages: Messages = {
@@ -21,7 +23,7 @@ export const plainMessages: Messages = {
   stopped: (message = 'Stopped.') => void process.stderr.write(`${message}\n`),
   reloading: () => void process.stderr.write('Taking up the settings…\n'),
   notReloaded: (why) => void process.stderr.write(`andromeda: ${why}\n`),
-  failed: ({ message }) => void process.stderr.write(`andromeda: ${message}\n`),
+  failed: (error) => void process.stderr.write(`andromeda: ${messageOf(error)}\n`),
 };
 
 export function loggedMessages(log: Logger): Messages {
@@ -31,7 +33,10 @@ export function loggedMessages(log: Logger): Messages {
     stopped: (message = 'Stopped.') => log.info('serve.stopped', { message }),
     reloading: () => log.info('serve.reloading', { message: 'Taking up the settings that are on disk…' }),
     notReloaded: (why) => log.error('serve.reload.refused', { message: `Not reloaded: ${why}` }),
-    failed: ({ message }, status) => log.error('serve.failed', { message, status }),
+    failed(error, status, file) {
+      const fault = error instanceof DomainError ? {} : { error };
+      log.error('serve.failed', { message: withConfig(messageOf(error), file), status, ...fault });
+    },
   };
 }
 
@@ -54,7 +59,8 @@ export const exitStatus = {
 } as const;
 
 /** The status for a service that could not start: 1 for what may be over soon, such as a full disk. */
-export function statusOf(error: DomainError): number {
+export function statusOf(error: unknown): number {
+  if (!(error instanceof DomainError)) return 1;
   const { code } = (error.cause ?? {}) as NodeJS.ErrnoException;
   if (['EADDRINUSE', 'EADDRNOTAVAIL', 'EACCES'].includes(code ?? '') && error.code === 'service_unavailable')
     return exitStatus.address;

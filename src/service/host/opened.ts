@@ -43,7 +43,6 @@ export function requireSecretsKey({ secrets }: Pick<Config, 'secrets'>): Secrets
   );
 }
 
-/** Where the keys of an installation are. Throws as `requireSecretsKey`. */
 export async function openKeys(config: Config, store: Store): Promise<KeyStore> {
   const { dataDir, database } = config;
   if (database === undefined) return keysInFiles(dataDir, Date.now);

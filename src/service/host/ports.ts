@@ -9,7 +9,10 @@ interface Listener {
   setting: string;
   at: Address;
   probe: { send: string; answer: RegExp };
-  /** Whether TLS is tried. HTTP is with and without: what runs may have been started before that setting changed. */
+  /**
+   * With TLS or without, in the order that it is tried. HTTP is both, first as is configured: the other is logged by the service, and
+   * what runs may have been started before that setting changed.
+   */
   tls: boolean[];
   /** Whether it has no certificate yet: then it does not answer. */
   isMute?: boolean;
@@ -59,7 +62,7 @@ function listenersOf(config: Config): Listener[] {
     isMute: isMissing && tls !== undefined && 'acme' in tls,
     at: listen,
     probe: { send: getRequest(path, listen), answer },
-    tls: [false, true],
+    tls: [tls !== undefined, tls === undefined],
   });
   const health = /\{"status":"ok"\}/;
   const send = gateway.proxyProtocol === 'required' ? proxyHeader : '';
@@ -90,6 +93,7 @@ function errorOfListening({ host, port }: Address): Promise<string | undefined> 
 
 async function isOurs({ at, probe, tls }: Listener): Promise<boolean> {
   const { send, answer: enough } = probe;
-  const answers = tls.map((one) => askListener(at, { send, tls: one, enough, limitMs: probeMs }));
-  return (await Promise.all(answers)).some((text) => enough.test(text));
+  for (const one of tls)
+    if (enough.test(await askListener(at, { send, tls: one, enough, limitMs: probeMs }))) return true;
+  return false;
 }

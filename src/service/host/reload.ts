@@ -15,6 +15,7 @@ import { type Address, type Config, readConfig } from '../config/index.ts';
 import { listHttpListeners } from '../config/listeners.ts';
 import { reloadSocket } from './ask-service.ts';
 import { checkConfig } from './checks/check.ts';
+import { wrong } from './checks/findings.ts';
 import { refusal } from './installation.ts';
 import { checkPorts } from './ports.ts';
 
@@ -41,7 +42,8 @@ export async function nextConfig(
   const isHeld = ({ host, port }: Address) =>
     listeners.has({ host, port }) || (host === gateway.listen.host && port === gateway.listen.port);
   const faults: string[] = [];
-  for await (const { verdict, text } of checkConfig(file, config, await checkPorts(config, isHeld)))
+  const ports = await checkPorts(config, isHeld);
+  for await (const { verdict, text } of checkConfig(file, config, ports, { away: wrong }))
     if (verdict === 'wrong') faults.push(text);
   if (faults.length > 0) throw refusal(faults.slice(0, mostFaults).join(' '));
   await listeners.add(httpEndpoints(config));

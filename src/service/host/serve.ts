@@ -56,12 +56,11 @@ export async function serve(options: ServeOptions, signals = listenForSignals())
     await serveOn(first, host);
     return 0;
   } catch (error) {
-    if (!(error instanceof DomainError)) throw error;
-    const isStopped =
-      error instanceof StoppedError || (signals.stop !== undefined && error.code === 'service_unavailable');
+    const isAway = error instanceof DomainError && error.code === 'service_unavailable';
+    const isStopped = error instanceof StoppedError || (signals.stop !== undefined && isAway);
     const status = isStopped ? 0 : statusOf(error);
-    if (isStopped) messages.stopped(error.message);
-    else messages.failed(error, status);
+    if (isStopped) messages.stopped(messageOf(error));
+    else messages.failed(error, status, options.config);
     setTimeout(() => process.exit(status), outputLimitMs).unref();
     return status;
   }
@@ -71,25 +70,33 @@ export async function serve(options: ServeOptions, signals = listenForSignals())
 async function serveOn(first: Served, host: Host): Promise<void> {
   const { signals } = host;
   let served: Served | undefined = first;
-  const supervision = startSupervision(() => served?.app.store, first.log);
-  const askers = listenForAskers(first.config.dataDir, signals.reload, first.messages.notReloaded);
-  for (;;) {
-    const name = await signals.next();
-    if (signals.stop) return stop(served, name, supervision);
-    const before = served;
-    const answer = askers.take();
-    served = undefined;
-    served = await reload(before, host, answer);
+  try {
+    const supervision = startSupervision(() => served?.app.store, first.log);
+    const askers = listenForAskers(first.config.dataDir, signals.reload, first.messages.notReloaded);
+    for (;;) {
+      const name = await signals.next();
+      if (signals.stop) return await stop(served, name, supervision);
+      const before = served;
+      const answer = askers.take();
+      served = undefined;
+      served = await reload(before, host, answer);
+    }
+  } catch (error) {
+    // No loop is left that would obey a signal, so that nothing may go on.
+    if (served) await endApp(served);
+    throw error;
   }
 }
 
-async function stop(
-  { app, messages }: Served,
-  signal: NodeJS.Signals,
-  supervision?: Supervision,
-): Promise<void> {
-  messages.stopping(signal);
+async function stop(served: Served, signal: NodeJS.Signals, supervision?: Supervision): Promise<void> {
+  served.messages.stopping(signal);
   supervision?.stopping();
+  await endApp(served, signal);
+  served.messages.stopped();
+  setTimeout(() => process.exit(0), outputLimitMs).unref();
+}
+
+async function endApp({ app, messages }: Served, signal?: NodeJS.Signals): Promise<void> {
   // Everything on disk is whole at any instant, so a part that hangs is left behind rather than waited for.
   const late = setTimeout(() => {
     messages.leaving();
@@ -98,8 +105,6 @@ async function stop(
   if (signal === 'SIGUSR2') await app.leave('restart');
   else await app[Symbol.asyncDispose]();
   clearTimeout(late);
-  messages.stopped();
-  setTimeout(() => process.exit(0), outputLimitMs).unref();
 }
 
 /**

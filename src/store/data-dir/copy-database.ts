@@ -67,7 +67,6 @@ export interface Copied {
   secrets: number;
   /** Rows with NUL in them, which PostgreSQL does not store, by table. */
   mended: ReadonlyMap<string, number>;
-  /** The target had all of it before. */
   isRepeated?: boolean;
 }
 

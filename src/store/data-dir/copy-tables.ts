@@ -90,7 +90,6 @@ export async function copyTables(
     onProgress,
   }: {
     shapes: readonly TableShape[];
-    /** Rows of a table as the target can store them. */
     mend(table: string, page: readonly AnyRow[]): AnyRow[];
     onProgress(progress: CopyProgress): void;
   },
@@ -238,7 +237,6 @@ export function notEmpty(name: string, table: string): DomainError {
   );
 }
 
-/** An error as a sentence where a database is at fault. */
 export function copyError(error: unknown, { server, file }: { server: string; file: string }): unknown {
   if (error instanceof CommitInDoubt)
     return new DomainError(

@@ -91,11 +91,9 @@ export interface Inspection extends Disposable {
   /** What is wrong with pages, indexes and references, table by table. */
   faults(): AsyncGenerator<string>;
   auditTrail(): Promise<AuditFindings>;
-  /** The sides of the clusters that are in service, by name. */
   clusterSides(): Promise<ClusterSideState[]>;
 }
 
-/** Asks a query of SQLite that PostgreSQL takes as well. */
 type Ask = <Row>(query: string, ...values: unknown[]) => Promise<Row[]>;
 
 export interface ClusterSideState {
@@ -110,7 +108,6 @@ export interface ClusterSideState {
 export interface AuditFindings {
   first: number;
   entries: number;
-  /** When the last entry was written, RFC 3339. */
   lastAt: string | undefined;
   /** The last entry that a signed head covers; 0: none. */
   signed: number;

@@ -42,10 +42,12 @@ function readKey(file: string): string {
   try {
     return readFileSync(file, 'utf8');
   } catch (error) {
-    const { message } = error as Error;
-    throw invalidState(
-      `The key in ${file} cannot be read: ${message}. It has to belong to the service's account, with mode 0600.`,
-    );
+    const { message, code } = error as NodeJS.ErrnoException;
+    const advice =
+      code === 'EISDIR'
+        ? 'Move that directory away, and bring the file back.'
+        : "It has to belong to the service's account, with mode 0600.";
+    throw invalidState(`The key in ${file} cannot be read: ${message}. ${advice}`);
   }
 }
 

@@ -19,7 +19,6 @@ export interface KeptBackup extends LastBackup {
 }
 
 export interface BackupFailure {
-  /** Of the last attempt. RFC 3339. */
   at: string;
   failures: number;
   message: string;

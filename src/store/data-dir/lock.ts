@@ -12,7 +12,27 @@ import { files, isDatabaseError } from '../engine/engine.ts';
  */
 export function lockDataDir(dataDir: string): (() => void) | undefined {
   makeDataDir(dataDir);
+  requireKinds(dataDir);
   return files.lock(makeLockFile(dataDir, 'lock'));
+}
+
+const ownDirectories = ['keys', 'run', 'clusters'];
+const ownFiles = [
+  ...['lock', 'backup-lock', 'key-lock', 'andromeda.db', 'andromeda.db-wal', 'andromeda.db-shm'],
+  ...['server.json', 'installation-id', 'postgres-timeline', 'reload.sock', 'run/gateway.sock'],
+];
+
+/** Throws `invalid_state`, a line each, where what has to be a file is a directory, or the other way round. */
+export function requireKinds(dataDir: string): void {
+  const isOther = (name: string) => {
+    const path = join(dataDir, name);
+    return existsSync(path) && statSync(path).isDirectory() !== ownDirectories.includes(name);
+  };
+  const faults = [...ownDirectories, ...ownFiles].filter(isOther).map((name) => {
+    const kind = ownDirectories.includes(name) ? 'has to be a directory' : 'is a directory, and has to be none';
+    return `${join(dataDir, name)} ${kind}. Move it away.`;
+  });
+  if (faults.length > 0) throw new DomainError('invalid_state', faults.join('\n'));
 }
 
 /** Holds what backups of a directory work with, likewise. Undefined when another process makes one. */

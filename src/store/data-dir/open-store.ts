@@ -30,7 +30,6 @@ interface DatabaseOptions {
   unchanged?: boolean;
   /** `postgres://…`: the database that it shares with other servers; left out: SQLite's file in the data directory. */
   database?: string | undefined;
-  /** What the secrets in it are encrypted with. */
   secrets?: SecretsKeys | undefined;
   /** Of a server: where that database is away, it waits, and says so here. Left out: that is refused. */
   log?: Logger | undefined;
@@ -43,7 +42,6 @@ interface DatabaseOptions {
 
 export interface StoreOptions extends Omit<DatabaseOptions, 'isCopying'> {
   clock?: Clock;
-  /** When access lapses; left out: never. */
   access?: AccessPolicy;
 }
 
@@ -79,7 +77,6 @@ export async function openDataDir(
 interface Opening extends DatabaseOptions {
   dataDir: string;
   isMigrating: boolean;
-  /** What is closed again where it cannot be opened. */
   unlessOpen: AsyncDisposableStack;
 }
 

@@ -6,6 +6,7 @@ import { mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ManifestAccount } from '../../domain/access/manifest.ts';
 import type { SlurmConfiguration } from '../../domain/slurm/configuration.ts';
+import { messageOf } from '../../lib/error-message.ts';
 import { writeWhole } from '../../lib/whole-file.ts';
 import type { Foreign } from './foreign.ts';
 import type { Account } from './login-node/messages.ts';
@@ -70,10 +71,13 @@ export function forgetState(dataDir: string): SimulatedState {
 }
 
 function read<T>(dataDir: string, file: string): T | undefined {
+  const path = join(dataDir, file);
   try {
-    return JSON.parse(readFileSync(join(dataDir, file), 'utf8')) as T;
+    return JSON.parse(readFileSync(path, 'utf8')) as T;
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return undefined;
-    throw error;
+    throw new Error(`${path} cannot be read: ${messageOf(error)}. Move it away to have a new one.`, {
+      cause: error,
+    });
   }
 }

@@ -1,9 +1,10 @@
 /** What `check` and `doctor` say of backups, and they, `restore` and drills of a backup's manifest. */
-import { constants, existsSync, statSync } from 'node:fs';
-import { basename, dirname } from 'node:path';
+import { constants, existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
 import { trustedKeys } from '../../../domain/audit/audit.ts';
 import { DomainError } from '../../../domain/error.ts';
 import { formatBytes } from '../../../domain/units.ts';
+import { messageOf } from '../../../lib/error-message.ts';
 import type { Seal } from '../../../store/data-dir/backup-file.ts';
 import { readAuditKeys } from '../../../store/data-dir/key-files.ts';
 import { readBackupFailure, readKeptBackup, readLastBackup } from '../../../store/data-dir/last-backup.ts';
@@ -16,19 +17,31 @@ import { type Finding, ok, orWrong, warn, wrong } from './findings.ts';
 const dayMs = 86_400_000;
 const about = 'backup';
 
-export function* checkBackupSettings({ backup }: Config): Generator<Finding> {
-  if (backup) yield checkDirectory(backup.to);
+/** `away`: what it is that no backup can be kept there now, without which the service starts all the same. */
+export function* checkBackupSettings({ backup }: Config, away: typeof wrong): Generator<Finding> {
+  if (backup) yield checkDirectory(backup.to, away);
 }
 
-function checkDirectory(directory: string): Finding {
+function checkDirectory(directory: string, away: typeof wrong): Finding {
   const stats = statSync(directory, { throwIfNoEntry: false });
   if (!stats?.isDirectory())
-    return wrong(
+    return away(
       about,
       `backup.to: ${directory} is not there. Make the directory, or mount what it lies on.`,
     );
   if (!isAllowed(directory, constants.R_OK | constants.W_OK | constants.X_OK))
-    return wrong(about, `backup.to: ${directory} cannot be written: ${whyNot(directory, stats)}.`);
+    return away(about, `backup.to: ${directory} cannot be written: ${whyNot(directory, stats)}.`);
+  try {
+    // What modes do not show, as of /proc, a full disk or a mount without its server.
+    const probe = mkdtempSync(join(directory, '.andromeda-check-'));
+    try {
+      writeFileSync(join(probe, 'probe'), 'check');
+    } finally {
+      rmSync(probe, { recursive: true });
+    }
+  } catch (error) {
+    return away(about, `backup.to: ${directory} cannot be written: ${messageOf(error)}.`);
+  }
   if (stats.mode & 0o022)
     return warn(
       about,

@@ -1,5 +1,5 @@
 /**
- * `andromeda check`: whether the service could start from a configuration, and serve. It changes nothing, and works
+ * `andromeda check`: whether the service could start from a configuration, and serve. It keeps nothing, and works
  * while a service runs.
  */
 import { constants } from 'node:fs';
@@ -24,6 +24,7 @@ import {
 } from '../files.ts';
 import { checkBackupSettings } from './backup-findings.ts';
 import { type Finding, ok, orWrong, warn, wrong } from './findings.ts';
+import { withConfig } from '../installation.ts';
 import { type InspectOptions, inspect } from './inspect.ts';
 import { checkShared, sharedConfig } from './shared-findings.ts';
 import { checkIssuer } from './surroundings.ts';
@@ -39,19 +40,21 @@ export interface Deeper {
 
 /**
  * Findings about a configuration that was read from `file`: the one list, to which `doctor` adds, and which `service upgrade` has the new
- * program make first. Throws a sentence for a fault after which no check makes sense.
+ * program make first. Throws a sentence for a fault after which no check makes sense. `away`: what it is that a copy of the trail or a
+ * backup cannot be written now, without which the service starts all the same.
  */
 export async function* checkConfig(
   file: string,
   config: Config,
   ports: readonly Finding[],
-  deeper?: Deeper,
+  how: { deeper?: Deeper; away?: typeof wrong } = {},
 ): AsyncGenerator<Finding> {
-  for await (const finding of findingsOf(file, config, ports, deeper)) {
+  for await (const finding of findingsOf(file, config, ports, how)) {
     const { verdict, about } = finding;
-    const text = about === 'data' ? `dataDir: ${finding.text}` : finding.text;
+    const named = withConfig(finding.text, file);
+    const text = about === 'data' ? `dataDir: ${named}` : named;
     const line = verdict === 'ok' ? undefined : lineOfSentence(file, text);
-    yield line === undefined ? finding : { ...finding, text: `${line}: ${text}` };
+    yield { ...finding, text: line === undefined ? named : `${line}: ${text}` };
   }
 }
 
@@ -59,7 +62,7 @@ async function* findingsOf(
   file: string,
   config: Config,
   ports: readonly Finding[],
-  deeper: Deeper | undefined,
+  { deeper, away = deeper ? wrong : warn }: { deeper?: Deeper; away?: typeof wrong },
 ): AsyncGenerator<Finding> {
   const { dataDir } = config;
   const unchanged = deeper === undefined;
@@ -73,8 +76,8 @@ async function* findingsOf(
   yield* checkCertificates(config);
   yield* checkIssuer(config, unchanged ? warn : wrong);
   yield* ports;
-  yield* checkAuditPaths(config);
-  yield* checkBackupSettings(config);
+  yield* checkAuditPaths(config, away);
+  yield* checkBackupSettings(config, away);
   yield* checkSeed(config);
   if (!shared) yield* orWrong('groups', checkGroups(config));
   if (!shared) yield* checkClusterFiles(dataDir);

@@ -34,7 +34,7 @@ async function* findings(file: string, config: Config, ports: readonly Finding[]
   const { dataDir } = config;
   const service = await checkService(config);
   const isRunning = isHeld(dataDir);
-  yield* checkConfig(file, config, [...judgePorts(ports, isRunning)], { isRunning });
+  yield* checkConfig(file, config, [...judgePorts(ports, isRunning)], { deeper: { isRunning } });
   yield service;
   yield* checkSpace(dataDir);
   yield* checkClients(dataDir);

@@ -12,7 +12,6 @@ import { type Finding, ok, warn, wrong } from './findings.ts';
 
 const issuerMs = 10_000;
 const mostAnswer = 1_048_576;
-/** As long as the APIs take what a cluster reported for the present. */
 const freshMs = 120_000;
 
 export function* judgePorts(found: readonly Finding[], isRunning: boolean): Generator<Finding> {
@@ -95,7 +94,6 @@ export function* judgeClusters(sides: readonly ClusterSideState[], isRunning: bo
   }
 }
 
-/** `own`: the keys of the installation whose signatures count. */
 export function* judgeTrail(
   { first, entries, lastAt, signed, accepted, keys, fault }: AuditFindings,
   own: readonly string[],

@@ -7,7 +7,6 @@ export interface UnitOptions {
   config: string;
   user: string;
   writable: readonly string[];
-  /** What open SSH sessions get when it stops, in milliseconds. */
   drainMs: number;
 }
 

@@ -32,7 +32,6 @@ import { lossOf, lossText, requireNothingDone } from './way-back.ts';
 const readyMs = 120_000;
 const pollMs = 200;
 
-/** Resolves to the exit status: 0 where this program serves. */
 export async function upgradeService(): Promise<number> {
   return runCommand(async () => {
     const service = requireService();
@@ -47,7 +46,6 @@ export async function upgradeService(): Promise<number> {
   });
 }
 
-/** Resolves to the exit status: 0 where the version of before serves. */
 export async function rollbackService(): Promise<number> {
   return runCommand(() => {
     const service = requireService();
