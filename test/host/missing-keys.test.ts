@@ -108,7 +108,10 @@ testOnFile(
       rmSync(file);
       const asked = await run('admin', 'key', 'new', 'host');
       assert.equal(asked.status, 1);
-      assert.ok(asked.said.includes(`To accept a new one: andromeda admin key new host --yes --config ${config}`), asked.said);
+      assert.ok(
+        asked.said.includes(`To accept a new one: andromeda admin key new host --yes --config ${config}`),
+        asked.said,
+      );
       assert.ok(!existsSync(file));
       const made = await run('admin', 'key', 'new', 'host', '--yes');
       assert.deepEqual([made.status, made.said], [0, `${file} is made. Start the service.\n`]);

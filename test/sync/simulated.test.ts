@@ -106,7 +106,9 @@ test('its state survives a restart, in a file that others cannot read', async ()
   await second.driver.close();
   const file = join(directory.path, 'simulated.json');
   writeFileSync(file, '');
-  await assert.rejects(start(directory.path), ({ message }: Error) => message.startsWith(`${file} cannot be`));
+  await assert.rejects(start(directory.path), ({ message }: Error) =>
+    message.startsWith(`${file} cannot be`),
+  );
 });
 
 test('being cut off half-way leaves the last state; applying again completes it', async () => {

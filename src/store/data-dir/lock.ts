@@ -29,7 +29,9 @@ export function requireKinds(dataDir: string): void {
     return existsSync(path) && statSync(path).isDirectory() !== ownDirectories.includes(name);
   };
   const faults = [...ownDirectories, ...ownFiles].filter(isOther).map((name) => {
-    const kind = ownDirectories.includes(name) ? 'has to be a directory' : 'is a directory, and has to be none';
+    const kind = ownDirectories.includes(name)
+      ? 'has to be a directory'
+      : 'is a directory, and has to be none';
     return `${join(dataDir, name)} ${kind}. Move it away.`;
   });
   if (faults.length > 0) throw new DomainError('invalid_state', faults.join('\n'));

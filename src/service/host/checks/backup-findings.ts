@@ -25,10 +25,7 @@ export function* checkBackupSettings({ backup }: Config, away: typeof wrong): Ge
 function checkDirectory(directory: string, away: typeof wrong): Finding {
   const stats = statSync(directory, { throwIfNoEntry: false });
   if (!stats?.isDirectory())
-    return away(
-      about,
-      `backup.to: ${directory} is not there. Make the directory, or mount what it lies on.`,
-    );
+    return away(about, `backup.to: ${directory} is not there. Make the directory, or mount what it lies on.`);
   if (!isAllowed(directory, constants.R_OK | constants.W_OK | constants.X_OK))
     return away(about, `backup.to: ${directory} cannot be written: ${whyNot(directory, stats)}.`);
   try {

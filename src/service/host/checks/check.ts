@@ -22,9 +22,9 @@ import {
   checkNamedFile,
   isAllowed,
 } from '../files.ts';
+import { withConfig } from '../installation.ts';
 import { checkBackupSettings } from './backup-findings.ts';
 import { type Finding, ok, orWrong, warn, wrong } from './findings.ts';
-import { withConfig } from '../installation.ts';
 import { type InspectOptions, inspect } from './inspect.ts';
 import { checkShared, sharedConfig } from './shared-findings.ts';
 import { checkIssuer } from './surroundings.ts';
