@@ -6,7 +6,7 @@
 import { mkdir, readFile, readlink, realpath } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { isMap, isNode, isScalar, isSeq, parse, parseDocument, stringify, type YAMLMap, YAMLSeq } from 'yaml';
+import { isMap, isNode, isSeq, parse, parseDocument, stringify, YAMLSeq } from 'yaml';
 import { isUuid } from '../../domain/id.ts';
 import { failure } from '../exit.ts';
 import { reasonOf, writeAtomically } from '../files.ts';
@@ -154,96 +154,139 @@ async function endOf(path: string, links = 40): Promise<string> {
 }
 
 /**
- * The text of `before` with the cluster, context and user of `ours`, which was checked; all else is as it was, to the byte. Throws
- * when `before` is no kubeconfig, or has something of that name that this program did not make.
+ * The text of `before` with the cluster, context and user of `ours`, which was checked; all else means what it did. Throws when
+ * `before` is no kubeconfig, or has something of that name that this program did not make.
  */
 function mergeText(
   before: string,
   ours: Record<string, unknown>,
   { file, use, clusterId, issuer }: Expected & { file: string; use: boolean },
 ): { merged: string; isCurrent: boolean } {
-  const text = /^\s*(\{\s*\}\s*)?$/.test(before)
-    ? 'apiVersion: v1\nkind: Config\n'
-    : before.replace(/[^\n]$/, '$&\n');
-  const document = parseDocument(text);
-  const { contents: root } = document;
+  const text = before
+    .replace(/^\uFEFF/, '')
+    .replaceAll('\r\n', '\n')
+    .replace(/[^\n]$/, '$&\n');
+  const document = readDocument(text);
   const [problem] = document.errors;
-  if (problem || !isMap(root))
+  const there = meaningOf(text);
+  if (!isObject(there))
     throw failure(`${file} is not a kubeconfig; nothing was written.${problem ? ` ${problem.code}` : ''}`);
-  const there = document.toJS();
   const present = lists.flatMap((list) => itemsCalled(clusterId, there[list]));
   const users = itemsCalled(clusterId, there.users);
   if (present.length > 0 && !(users.length === 1 && isOurUser(users[0]?.user, issuer)))
     throw failure(
       `${file} has an entry called ${clusterId} that \`andromeda kubeconfig\` did not make; rename it, or name another file.`,
     );
-  const odd = lists.find((list) => !isSeq(root.get(list) ?? new YAMLSeq()));
+  const odd = lists.find((list) => !isSeq(document.get(list) ?? new YAMLSeq()));
   if (odd !== undefined)
     throw failure(`${file} is not a kubeconfig; nothing was written: its ${odd} are no list.`);
   const context = ours['current-context'];
   const isCurrent = use || [context, '', null, undefined].includes(there['current-context']);
-  const wanted = isCurrent ? [...lists, 'current-context'] : lists;
-  const edits = wanted.flatMap((name) => editsFor({ text, root }, name, ours[name]));
-  return { merged: applied(text, edits), isCurrent };
+  const isEmpty = Object.keys(there).length === 0;
+  const wanted = Object.entries(ours).filter(
+    ([name, value]) => isEmpty || Array.isArray(value) || (isCurrent && name === 'current-context'),
+  );
+  const merged =
+    attempt(editText, { before, text, wanted }) ?? attempt(editDocument, { before, text, wanted });
+  if (merged === undefined)
+    throw failure(
+      `${file} cannot be added to without a change to what it holds; nothing was written. Name another file.`,
+    );
+  return { merged, isCurrent };
 }
 
-interface Edit {
-  from: number;
-  to: number;
-  text: string;
+type Wanted = [name: string, value: unknown][];
+
+/** What an edit of `text` makes of the file; `undefined` where it changes what anything else in `before` means. */
+function attempt(
+  edit: (text: string, wanted: Wanted) => string,
+  { before, text, wanted }: { before: string; text: string; wanted: Wanted },
+): string | undefined {
+  try {
+    const edited = edit(text, wanted);
+    const after = before.includes('\r\n') ? edited.replaceAll('\n', '\r\n') : edited;
+    const isSound = (['1.1', '1.2'] as const).every((version) =>
+      isDeepStrictEqual(meaningOf(after, version), withOurs(meaningOf(before, version), wanted)),
+    );
+    return isSound ? after : undefined;
+  } catch {
+    return undefined; // such as an alias to what was replaced
+  }
 }
 
-/** From the last to the first; of two at one position, the later stands behind the earlier. */
-function applied(text: string, edits: readonly Edit[]): string {
-  const inOrder = edits.toReversed().sort((a, b) => b.from - a.from);
-  return inOrder.reduce((all, { from, to, text: put }) => all.slice(0, from) + put + all.slice(to), text);
+function readDocument(text: string, version: '1.1' | '1.2' = '1.1') {
+  return parseDocument(text, { version, intAsBigInt: true });
 }
 
-interface Source {
-  text: string;
-  root: YAMLMap;
+function meaningOf(text: string, version?: '1.1' | '1.2'): unknown {
+  const document = readDocument(text, version);
+  try {
+    return document.errors.length > 0 ? undefined : (document.toJS() ?? {});
+  } catch {
+    return undefined; // an alias or a merge key that leads nowhere
+  }
 }
 
-/** What a key of the file becomes: a list has each item of `value`, and another value is `value`. */
-function editsFor(source: Source, name: string, value: unknown): Edit[] {
-  const { text, root } = source;
-  const pair = root.items.find(({ key }) => isScalar(key) && key.value === name);
+function withOurs(there: unknown, wanted: Wanted): unknown {
+  const all = isObject(there) ? { ...there } : {};
+  for (const [name, value] of wanted) {
+    const items: unknown[] = Array.isArray(all[name]) ? all[name] : [];
+    const isOurs = (one: unknown) => isObject(one) && Array.isArray(value) && one.name === value[0].name;
+    const at = items.findIndex(isOurs);
+    all[name] = Array.isArray(value) ? items.toSpliced(at < 0 ? items.length : at, 1, ...value) : value;
+  }
+  return all;
+}
+
+/** Keeps comments, and no spaces: for what `editText` cannot do. */
+function editDocument(text: string, wanted: Wanted): string {
+  const document = readDocument(isMap(readDocument(text).contents) ? text : `${text}{}\n`);
+  if (isMap(document.contents) && document.contents.items.length === 0) document.contents.flow = false;
+  for (const [name, value] of wanted) {
+    const old = document.get(name, true);
+    if (isSeq(old) && Array.isArray(value)) {
+      if (old.items.length === 0) old.flow = false;
+      const at = old.items.findIndex((one) => isMap(one) && one.get('name') === value[0].name);
+      old.items.splice(at < 0 ? old.items.length : at, 1, document.createNode(value[0]));
+    } else {
+      const node = document.createNode(value);
+      if (isNode(old)) node.commentBefore = old.commentBefore ?? old.comment ?? null;
+      document.set(name, node);
+    }
+  }
+  return document.toString({ ...forKubectl, indentSeq: false });
+}
+
+/** Changes no byte of what others wrote. What it makes has to be read again: it does not know all of YAML. */
+function editText(text: string, wanted: Wanted): string {
+  return wanted.reduce(withValue, text);
+}
+
+function withValue(text: string, [name, value]: Wanted[number]): string {
+  const { contents: root } = readDocument(text);
+  if (!isMap(root) || root.flow || text.includes('\t')) throw new TypeError('It is not in lines and spaces.');
   const margin = columnOf(text, rangeOf(root).from);
-  if (!pair) {
-    const last = root.items.at(-1);
-    const at = root.flow && last ? rangeOf(last.value ?? last.key).to : rangeOf(root).to;
-    if (!root.flow) return [{ from: at, to: at, text: `${margin}${block({ [name]: value }, margin)}\n` }];
-    return [{ from: at, to: at, text: `, ${JSON.stringify(name)}: ${JSON.stringify(value)}` }];
-  }
-  // `{clusters}`: in a map in braces, a key may stand alone.
-  if (pair.value === null) {
-    const { to: at } = rangeOf(pair.key);
-    return [{ from: at, to: at, text: `: ${JSON.stringify(value)}` }];
-  }
-  const list = pair.value;
-  if (isSeq(list) && list.items.length > 0 && Array.isArray(value))
-    return value.flatMap((item) => editOfItem(text, list, item));
-  const { from, to } = rangeOf(list);
-  const put =
-    Array.isArray(value) && !root.flow ? `\n${margin}${block(value, margin)}` : JSON.stringify(value);
+  const old = root.get(name, true);
+  const { from, to } = rangeOf(old ?? root);
+  if (!old) return replaced(text, [to, to], `${margin}${block({ [name]: value }, margin)}\n`);
+  if (isSeq(old) && old.items.length > 0 && Array.isArray(value)) return withItem(text, old, value[0]);
+  const put = Array.isArray(value) ? `\n${margin}${block(value, margin)}` : JSON.stringify(value);
   // Where there was no value, a colon and a comment may touch it.
-  return [{ from, to, text: from === to ? ` ${put} ` : put }];
+  return replaced(text, [from, to], from === to ? ` ${put} ` : put);
 }
 
-function editOfItem(text: string, list: YAMLSeq, item: { name: string }): Edit[] {
+function withItem(text: string, list: YAMLSeq, item: { name: string }): string {
   const old = list.items.find((one) => isMap(one) && one.get('name') === item.name);
-  if (isMap(old)) {
-    if (isDeepStrictEqual(old.toJSON(), item)) return [];
-    const { from, to } = rangeOf(old);
-    const end = text[to - 1] === '\n' ? '\n' : '';
-    const margin = ' '.repeat(columnOf(text, from).length);
-    return [{ from, to, text: list.flow ? JSON.stringify(item) : `${block(item, margin)}${end}` }];
-  }
-  const { from: start, to: end } = rangeOf(list);
-  const at = list.flow ? rangeOf(list.items.at(-1)).to : end;
-  const margin = columnOf(text, start);
-  const put = list.flow ? `, ${JSON.stringify(item)}` : `${margin}${block([item], margin)}\n`;
-  return [{ from: at, to: at, text: put }];
+  const { from, to } = rangeOf(old ?? list);
+  const column = columnOf(text, from);
+  if (!isMap(old)) return replaced(text, [to, to], `${column}${block([item], column)}\n`);
+  if (isDeepStrictEqual(old.toJSON(), item)) return text;
+  const end = text[to - 1] === '\n' ? '\n' : '';
+  return replaced(text, [from, to], `${block(item, ' '.repeat(column.length))}${end}`);
+}
+
+function replaced(text: string, [from, to]: [number, number], put: string): string {
+  return text.slice(0, from) + put + text.slice(to);
 }
 
 function block(value: unknown, margin: string): string {

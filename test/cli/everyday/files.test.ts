@@ -137,9 +137,6 @@ kind: Config
 `,
   'no list at all, and no line end': "current-context: ''\nkind:   Config",
   'empty lists': 'apiVersion: v1\nclusters:\nusers: null\ncontexts: # none\nkind: Config\ncurrent-context:\n',
-  JSON: '{"kind": "Config",  "users": [ ], "clusters": [ {"name": "a", "n": 1.0} ], "current-context": ""}\n',
-  'a key that stands alone in braces': '{kind: Config, clusters }\n',
-  'another such, and no list': '{kind: Config, a }\n',
   'lines of Windows': 'kind: Config\r\nclusters:\r\n- name: a\r\n  n: 0123\r\nusers: []\r\n# end\r\n',
   'an indented list with a document start and end':
     '---\nclusters:\n  - &a\n    name: a\n  - *a\ncontexts:\n  - name: c\n    <<: {n: 1}\nusers:\n  - name: u\n...\n',
@@ -181,6 +178,94 @@ test('kubeconfig --merge changes no byte of what others wrote, and a link stays 
         );
     }
   }
+});
+
+const full = 'clusters: []\ncontexts: []\nusers:\n- name: a\n  user: {token: abc}\n';
+
+/** Where text that is put between the bytes of others would mean something else, or be no YAML. */
+const traps: Record<string, string> = {
+  'a mark of the byte order': `\uFEFF${full}`,
+  'such a mark and lines of Windows': `\uFEFF${full.replaceAll('\n', '\r\n')}`,
+  'lines of Windows and no values': 'kind: Config\r\nclusters:\r\ncontexts:\r\nusers:\r\n',
+  'lines of Windows in a text':
+    'clusters:\r\n- name: a\r\n  cluster:\r\n    server: |\r\n      https://a\r\n      b\r\n',
+  'users at the end and no other list':
+    'apiVersion: v1\nkind: Config\nusers:\n- name: a\n  user:\n    token: abc\n',
+  'no item': '{}\n# empty\n',
+  'no item behind a start': '---\n{}\n',
+  'a start alone': '---\n',
+  'a comment alone': '# mine\n',
+  'an item without a value': 'clusters:\n-\ncontexts: []\nusers: []\n',
+  'a key with a mark': '? clusters\n: []\n? users\n: - name: a\n    user: {token: abc}\n',
+  'a key with a mark and no value': '? clusters\nkind: Config\n',
+  'a tab for a value': 'clusters:\t\ncontexts:\t# none\nusers: []\n',
+  'an empty text for the context': `current-context: >-\n${full}`,
+  'no value and no line end': 'apiVersion: v1\nkind: Config\ncurrent-context:',
+  'a comment and an end': `${full}# end\n...\n`,
+  JSON: '{"kind": "Config",  "users": [ ], "clusters": [ {"name": "a"} ], "current-context": ""}\n',
+  'a list in braces': 'users: [ {name: a, user: {token: "0123"}} ]\nclusters: []\n',
+  'a key that stands alone in braces': '{kind: Config, clusters }\n',
+  'another such, and no list': '{kind: Config, preferences }\n',
+};
+
+/** As kubectl reads it, where there is one. */
+function readAsKubectl(file: string): Record<string, Record<string, unknown>[] | null> {
+  const { status, stdout, stderr } = spawnSync(
+    'kubectl',
+    ['--kubeconfig', file, 'config', 'view', '--raw', '-o', 'json'],
+    { encoding: 'utf8' },
+  );
+  assert.ok(status === 0 || status === null, stderr);
+  return status === null ? {} : JSON.parse(stdout);
+}
+
+test('kubeconfig --merge keeps what a file means that it cannot add to byte by byte', async (t) => {
+  const { run, directory, url } = await signedIn(t, {
+    ...lookups,
+    [route]: gives((issuer) => config(issuer)),
+  });
+  const file = join(directory, 'config');
+  const ours = parse(config(url));
+  for (const [what, text] of Object.entries(traps)) {
+    await writeFile(file, text);
+    const [before, known] = [parse(text) ?? {}, readAsKubectl(file)];
+    const { status, stderr } = await run(['kubeconfig', 'gamma', '--merge', file, '--use']);
+    assert.deepEqual([status, what], [0, what], stderr);
+    const after = await readFile(file, 'utf8');
+    const lists = ['clusters', 'contexts', 'users'].map((name) => [
+      name,
+      [...(before[name] ?? []), ...ours[name]],
+    ]);
+    const { apiVersion, kind } = Object.keys(before).length === 0 ? ours : before;
+    const named = { ...(apiVersion && { apiVersion }), ...(kind && { kind }) };
+    const expected = { ...before, ...named, ...Object.fromEntries(lists), 'current-context': gammaId };
+    assert.deepEqual(parse(after), expected, `${what}\n${after}`);
+    for (const comment of text.match(/# \w+/g) ?? []) assert.ok(after.includes(comment), what);
+    assert.equal(/\r\n/.test(after), /\r\n/.test(text), what);
+    if (text.includes('\r\n')) assert.doesNotMatch(after, /[^\r]\n/, what);
+    const merged = readAsKubectl(file);
+    for (const name of ['clusters', 'contexts', 'users']) {
+      const isOurs = (one: Record<string, unknown>) => one.name === gammaId;
+      assert.deepEqual(merged[name]?.filter((one) => !isOurs(one)) ?? [], known[name] ?? [], what);
+      if (merged[name]) assert.equal(merged[name].filter(isOurs).length, 1, what);
+    }
+    await run(['kubeconfig', 'gamma', '--merge', file, '--use']);
+    assert.equal(await readFile(file, 'utf8'), after, `${what}: again changes nothing`);
+  }
+});
+
+test('kubeconfig --merge leaves a file alone where to add to a list would change something else', async (t) => {
+  const { run, directory } = await signedIn(t, {
+    ...lookups,
+    [route]: gives((issuer) => config(issuer)),
+  });
+  const file = join(directory, 'config');
+  const text = 'clusters: &none []\ncontexts: []\nusers: []\nextensions: *none\n';
+  await writeFile(file, text);
+  const { status, stderr } = await run(['kubeconfig', 'gamma', '--merge', file]);
+  assert.equal(status, 1);
+  assert.match(stderr, /^\S+ cannot be added to without a change .*nothing was written\./);
+  assert.equal(await readFile(file, 'utf8'), text);
 });
 
 test('kubeconfig --merge makes the file and its directory; what is no kubeconfig is left alone', async (t) => {
