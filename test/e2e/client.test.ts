@@ -113,13 +113,11 @@ test('from no key to a session, and back', { skip: withoutSsh }, async (t) => {
         return (await bob.machine.run(['doctor', 'alpha'], { env })).stdout;
       };
       const long = join(bob.home, 'x'.repeat(108 - 17 - bob.home.length - 1));
-      for (const settings of [
-        '',
-        'RemoteCommand top',
-        `ControlMaster auto\n  ControlPath ${long.slice(0, -1)}`,
-      ])
+      for (const settings of ['', `ControlMaster auto\n  ControlPath ${long.slice(0, -1)}`])
         assert.match(await said(settings), /^ok +ssh +A login to alpha works\.\n\nNothing is wrong\.$/m);
       const wrong: [settings: string, words: RegExp][] = [
+        ['RemoteCommand /bin/false', /^warn +ssh +A login to alpha works, and runs '\/bin\/false' only/m],
+        ['SessionType none', /A login to alpha gets no shell: SessionType is none\./],
         ['ProxyCommand false', /A login to alpha fails: .*(closed|reset|broken)/i],
         [
           'HostKeyAlgorithms ecdsa-sha2-nistp256',
@@ -135,7 +133,7 @@ test('from no key to a session, and back', { skip: withoutSsh }, async (t) => {
       for (const [settings, words] of wrong) {
         const text = await said(settings);
         assert.match(text, words);
-        assert.match(text, /\nDo this first: .*~\/\.ssh\/config/);
+        assert.match(text, /\n(Do this first|You may want to do this): .*~\/\.ssh\/config/);
       }
       execFileSync('ssh-keygen', ['-q', '-p', '-N', 'secret words', '-f', join(bob.home, '.ssh/id_ed25519')]);
       assert.match(await said(''), /^ok +ssh +A login to alpha was tried as far as the passphrase of /m);

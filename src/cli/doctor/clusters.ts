@@ -145,12 +145,25 @@ async function tryLogin(host: SshHost): Promise<Finding | undefined> {
         `ControlPath is ${path}, and has room for ${longestControlPath} bytes.`,
         'Make it shorter in ~/.ssh/config: `ControlPath ~/.ssh/%C`',
       );
-    const own = /^remotecommand /m.test(asked.stdout) ? ['-o', 'RemoteCommand=none'] : [];
+    const [, session = 'default'] = /^sessiontype (\w+)/m.exec(asked.stdout) ?? [];
+    if (session !== 'default')
+      return onSsh.wrong(
+        `A login to ${name} gets no shell: SessionType is ${session}.`,
+        fixFor('SessionType default'),
+      );
+    const [, command] = /^remotecommand (.*?)\r?$/m.exec(asked.stdout) ?? [];
+    const own = command === undefined ? [] : ['-o', 'RemoteCommand=none'];
     const tried = await askProgram('ssh', [...quietly, ...own, ...args, 'true'], loginMs);
     if (tried.status === null)
       return onSsh.wrong(`A login to ${name} takes over ${loginMs / 1_000} s. ${saidBy(tried)}`, fix);
     // Another status is that of the shell there.
-    if (tried.status !== 255) return onSsh.ok(`A login to ${name} works.`);
+    if (tried.status !== 255)
+      return command === undefined
+        ? onSsh.ok(`A login to ${name} works.`)
+        : onSsh.warn(
+            `A login to ${name} works, and runs '${visibleLine(command)}' only (RemoteCommand): ssh refuses every other command.`,
+            fixFor('RemoteCommand none'),
+          );
     const identity = await findIdentityFile(host.access.key_fingerprints);
     const isLocked = identity !== undefined && (await hasPassphrase(identity));
     if (isLocked && /Permission denied \(/.test(tried.stderr))
@@ -159,6 +172,10 @@ async function tryLogin(host: SshHost): Promise<Finding | undefined> {
   } catch (error) {
     return onSsh.wrong(sentenceOf(error));
   }
+}
+
+function fixFor(setting: string): string {
+  return `Put these lines at the beginning of ~/.ssh/config: \`Host andromeda-*\` and \`${setting}\``;
 }
 
 function saidBy({ stderr }: { stderr: string }): string {
