@@ -62,6 +62,14 @@ testOnFile('what check calls wrong is refused with 78, and a warning is none', a
     await isRefused('audit.file is ');
   });
 
+  await t.test('a lock that a disk left with other content is used', async () => {
+    write();
+    writeFileSync(join(data, 'lock'), 'rubbish'.repeat(20));
+    assert.equal((await check()).status, 0);
+    await using service = serve(file);
+    await service.until('serve.ready');
+  });
+
   await t.test('directories that are not there for backups and for a copy of the trail', async () => {
     write({ backup: { to: './none' }, audit: { file: './none/audit.jsonl' } });
     const { status, out } = await check();

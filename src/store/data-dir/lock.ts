@@ -89,7 +89,8 @@ export function requireOwner(dataDir: string): void {
 function makeLockFile(dataDir: string, name: string): string {
   const file = join(dataDir, name);
   try {
-    closeSync(openSync(file, 'a', 0o600));
+    // Emptied: SQLite locks no file with other content, as a disk can leave it.
+    closeSync(openSync(file, 'w', 0o600));
     chmodSync(file, 0o600);
     return file;
   } catch (error) {
