@@ -51,6 +51,28 @@ export class TooManyRequests extends DomainError {
   }
 }
 
+export type SignInReason =
+  | 'no_account'
+  | 'deactivated'
+  | 'again'
+  | 'no_address'
+  | 'scope'
+  | 'bound'
+  | 'audience'
+  | 'issuer'
+  | 'clock'
+  | 'too_old';
+
+/** Why a person is not signed in, where a page of the console says it in words of its own. */
+export class SignInRefusal extends DomainError {
+  readonly reason: SignInReason;
+
+  constructor(reason: SignInReason, message: string, options?: { cause?: unknown }) {
+    super('unauthorized', message, options);
+    this.reason = reason;
+  }
+}
+
 /** What was asked to stop while it waited to begin: nothing has failed. */
 export class StoppedError extends DomainError {
   constructor(message: string) {

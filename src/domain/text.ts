@@ -97,7 +97,20 @@ export function csv(rows: readonly (readonly (string | number)[])[]): string {
   return rows.map((row) => `${row.map(cell).join(',')}\r\n`).join('');
 }
 
-/** Whether there is a private key in a text, of OpenSSH's format, PEM, PuTTY's or any other, or the beginning of one. */
+/** Of OpenSSH's format, PEM, PuTTY's, a JWK, or the beginning of one. */
+const privateKey = /PRIVATE KEY|PuTTY-User-Key-File|Private-Lines:|b3BlbnNzaC1rZXktdjE|"d"\s*:\s*"/;
+/** PEM without its first line: the DER of PKCS#1, SEC 1 or PKCS#8 begins with a version, an encrypted one names PKCS#5. */
+const privateDer =
+  /(^|\s)M([A-H].CAQ[AE]|I[GH].AgE[AB]|II..[AQgw]IBA)[\w+/]{20}|BgkqhkiG9w0BBQ|GCSqGSIb3DQEF/;
+/** Base64 or hex alone that begins like no public key of SSH: a seed, or lines from the middle of a key file. */
+const bareKey = /^\s*(?!AAAA)[\w+/:-]{40,}={0,2}(\s+[\w+/:-]+={0,2})*\s*$/;
+
+/** Whether there is a private key in a text, or the beginning of one. */
 export function hasPrivateKey(text: string): boolean {
-  return /PRIVATE KEY|PuTTY-User-Key-File|Private-Lines:|b3BlbnNzaC1rZXktdjE/.test(text);
+  return privateKey.test(text) || privateDer.test(text);
+}
+
+/** Whether there may be one, or a part of one. */
+export function mayHavePrivateKey(text: string): boolean {
+  return hasPrivateKey(text) || bareKey.test(text);
 }

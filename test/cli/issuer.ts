@@ -22,7 +22,7 @@ export interface EnvironmentState {
   lostAnswers: number;
   reused: number;
   revoked: string[];
-  revocation: 'works' | 'fails' | 'absent';
+  revocation: 'works' | 'fails' | 'absent' | 'hangs';
   refusal: { status: number; error: string } | undefined;
   discovery: Record<string, unknown>;
   /** What the issuer's metadata say on top. */
@@ -36,6 +36,8 @@ export interface EnvironmentState {
   sid: string | undefined;
   /** How far its clock is ahead, in seconds. */
   skew: number;
+  /** What its ID tokens say besides, or otherwise. */
+  idClaims: { iss?: string; aud?: string };
   /** What the device authorization endpoint says on top. */
   device: Record<string, unknown>;
 }
@@ -67,6 +69,7 @@ export async function startEnvironment(t: TestContext, changes: Partial<Environm
     refused: new Set(),
     sid: undefined,
     skew: 0,
+    idClaims: {},
     device: {},
     ...changes,
   };
@@ -118,6 +121,8 @@ export async function startEnvironment(t: TestContext, changes: Partial<Environm
         if (form.get('grant_type') === 'refresh_token') return refresh(form, response);
         return poll(response);
       case 'POST /revoke':
+        if (state.revocation === 'hangs')
+          return void response.on('close', () => state.revoked.push('given up'));
         if (state.revocation === 'fails') return json(response, 503, { error: 'server_error' });
         state.revoked.push(`${form.get('token_type_hint')} ${form.get('token')}`);
         return json(response, 200, {});
@@ -157,11 +162,12 @@ export async function startEnvironment(t: TestContext, changes: Partial<Environm
     const refreshToken = `secret-refresh-${randomUUID()}`;
     state.refreshTokens.add(refreshToken);
     const at = Math.floor(Date.now() / 1000) + state.skew;
+    const { iss = url, aud = 'andromeda-cli' } = state.idClaims;
     const sign = (claims: object) =>
       new SignJWT({ ...claims, nbf: at })
         .setProtectedHeader({ alg: 'RS256', kid: 'k1' })
-        .setIssuer(url)
-        .setAudience('andromeda-cli')
+        .setIssuer(iss)
+        .setAudience(aud)
         .setSubject('ada')
         .setIssuedAt(at)
         .setExpirationTime(at + 30)

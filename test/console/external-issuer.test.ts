@@ -148,19 +148,23 @@ test('a refused sign-in says why: the address, the audience, the clock, another 
   const now = Math.floor(Date.now() / 1000);
   for (const [why, claims, skew] of [
     ['no_address', { access: { sub: 'new', email_verified: false }, id: { sub: 'new' } }, 0],
+    ['scope', { access: { sub: 'new', email: undefined }, id: { sub: 'new' } }, 0],
     ['audience', { access: { aud: ['another'] } }, 0],
     ['clock', {}, 300],
+    ['clock', {}, -700],
+    ['issuer', { id: { iss: `${issuer.url}/` } }, 0],
     ['refused', { id: { sub: 'elsewhere-eve' } }, 0],
     ['too_old', { id: { auth_time: now - 13 * hour } }, 0],
     [undefined, { id: { auth_time: now - hour } }, 0],
     ['bound', { access: { sub: 'another' }, id: { sub: 'another' } }, 0],
   ] as const) {
     Object.assign(issuer, { claims, skew });
+    issuer.userinfoStatus = why === 'scope' ? 403 : 200;
     issuer.forget();
     const { at } = await signIn();
     assert.equal(at, why === undefined ? `${url}/keys` : `${url}/signed-out?why=${why}&to=%2Fkeys`);
-    // What a refused sign-in gave is good no more; of a clock that is wrong, no token was taken.
-    const left = why === undefined || why === 'clock' ? 1 : 0;
+    // What a refused sign-in gave is good no more.
+    const left = why === undefined ? 1 : 0;
     await eventually(
       async () => issuer.countGood(),
       (count) => count === left,

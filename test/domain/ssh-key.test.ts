@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { generateKeyPairSync, type KeyObject, randomBytes } from 'node:crypto';
 import { test } from 'node:test';
 import { disuseOf } from '../../src/domain/access/lapse.ts';
 import { parseSshPublicKey } from '../../src/domain/access/ssh-key.ts';
@@ -47,14 +48,16 @@ test('a key in the format of RFC 4716 is the same key, as PuTTYgen and ssh-keyge
     block('Comment: "ada\'s key"', a, b),
     block('Comment: "ada\\', '\'s key"', 'x-note: a: b', a, b).replaceAll('\n', '\r\n'),
     `${block(base64)}\n`,
+    block(a, b).replaceAll('\n', '\r'),
+    block(a, b).replaceAll('\n', ' \n').replace('BEGIN', 'BEGIN '),
   ];
   assert.deepEqual(
     saved.map((text) => parseSshPublicKey(text).material),
-    Array(4).fill(key),
+    Array(6).fill(key),
   );
   assert.deepEqual(
     saved.slice(1).map((text) => parseSshPublicKey(text).comment),
-    ["ada's key", "ada's key", ''],
+    ["ada's key", "ada's key", '', '', ''],
   );
 });
 
@@ -63,13 +66,22 @@ const sk = 'sk-ssh-ed25519@openssh.com';
 const certificate = 'ssh-ed25519-cert-v01@openssh.com';
 const rsa = line('ssh-rsa', 'ssh-rsa', Buffer.from([1, 0, 1]), Buffer.alloc(257, 7));
 const oneLine = privateKey.replaceAll('\n', ' ');
+const mayBe =
+  /^That may be a private key, or a part of one\. Keep it secret, and send the file that ends in \.pub\.$/;
+const seed = randomBytes(32);
+const pair = generateKeyPairSync('ed25519');
+const rsaPair = generateKeyPairSync('rsa', { modulusLength: 2048 });
+const bodyOf = (one: KeyObject, type: 'pkcs1' | 'pkcs8') =>
+  one.export({ format: 'pem', type }).toString().split('\n').slice(1, -2).join('\n');
 const refused: [string, string, RegExp][] = [
   ['nothing', '', /empty/],
   ['white space', ' \n\t', /empty/],
   ['an RSA key', rsa, /not ssh-rsa/],
   ['an ECDSA key', keygen('-t', 'ecdsa').publicKey, /not ecdsa-sha2-nistp256/],
   ['a key on a security token', line(sk, sk, Buffer.alloc(32), 'ssh:'), /not sk-ssh-ed25519@openssh.com/],
-  ['a certificate', line(certificate, certificate, Buffer.alloc(32)), new RegExp(`not ${certificate}`)],
+  ['a certificate', line(certificate, certificate, Buffer.alloc(32)), /^That is a certificate\. .*\.pub/],
+  ['a certificate authority', `cert-authority ${key}`, /^That is the key of a certificate authority/],
+  ['one of known_hosts', `@cert-authority *.example ${key}`, /^That is the key of a certificate auth/],
   ['a private key', privateKey, /private key/],
   ['two keys on two lines', `${key}\n${newPublicKey()}`, /one public key/],
   ['two keys run into one line', `${key} ada@laptop ${newPublicKey()}`, /one public key/],
@@ -93,10 +105,18 @@ const refused: [string, string, RegExp][] = [
   ['the rest of a private key', privateKey.split('\n').slice(1).join('\n'), /That is a private key/],
   ['a private key in PEM', '-----BEGIN RSA PRIVATE KEY-----\nMIIEpAIBAAKC', /That is a private key/],
   ['a private key of SSH2', '---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----\nP2/56', /That is a private key/],
+  ['lines from the middle of a private key', privateKey.split('\n').slice(2, -2).join('\n'), mayBe],
+  ['a seed in hex', seed.toString('hex'), mayBe],
+  ['a seed in base64', seed.toString('base64'), mayBe],
+  ['a JWK', JSON.stringify(pair.privateKey.export({ format: 'jwk' })), /^That is a private key\./],
+  ['PKCS#8 without its lines', bodyOf(pair.privateKey, 'pkcs8'), /^That is a private key\./],
+  ['PKCS#8 of an RSA key without its lines', bodyOf(rsaPair.privateKey, 'pkcs8'), /^That is a private key\./],
+  ['PKCS#1 without its lines', bodyOf(rsaPair.privateKey, 'pkcs1'), /^That is a private key\./],
   ['a private key behind a public one', `${key} ${oneLine}`, /That is a private key/],
   ['an RSA key of RFC 4716', block(rsa.split(' ')[1] ?? ''), /not ssh-rsa/],
   ['an empty key of RFC 4716', block('AA'), /Only Ed25519/],
   ['a cut key of RFC 4716', block(base64.slice(0, -4)), /not readable/],
+  ['RFC 4716 without its end', `---- BEGIN SSH2 PUBLIC KEY ----\n${base64}`, /RFC 4716 whose lines/],
   ['two keys of RFC 4716', `${block(base64)}\n${block(base64)}`, /one public key/],
 ];
 
@@ -119,7 +139,7 @@ const refusedSecurityKeys: [string, string, RegExp][] = [
   ['for a web site', newSecurityKey('https://lab.example').publicKey, /does not begin with “ssh:”/],
   ['whose point proves nothing', line(sk, sk, Buffer.alloc(32), 'ssh:'), /anyone can sign for it/],
   ['that is ECDSA', line('sk-ecdsa-sha2-nistp256@openssh.com'), /not sk-ecdsa\S+ Make one.* ed25519-sk$/],
-  ['with a certificate', line('sk-ssh-ed25519-cert-v01@openssh.com'), /not sk-ssh-ed25519-cert-v01@op/],
+  ['with a certificate', line('sk-ssh-ed25519-cert-v01@openssh.com'), /^That is a certificate/],
   ['of a browser', line('webauthn-sk-ecdsa-sha2-nistp256@openssh.com'), /not webauthn-sk-ecdsa/],
   ['that was cut off', newSecurityKey('ssh:ab').publicKey.slice(0, -4), /not readable/],
   ['with something behind it', `${newSecurityKey('ssh:').publicKey.replace(/=+$/, '')}A`, /not readable/],

@@ -50,6 +50,18 @@ test('authentication', async (t) => {
     ['of someone without an account', await token('mallory', { email: 'mallory@elsewhere.example' })],
     ['of a person whose email is not verified', await token('bob', { email_verified: false })],
   ];
+  await t.test('a refused audience names what was found and what was wanted', async () => {
+    for (const [aud, found] of [
+      [['other', 'andromeda'], 'other, andromeda'],
+      [[], 'nothing'],
+    ] as const) {
+      const { body } = await service.business('/me', { token: await token('ada', { aud: [...aud] }) });
+      assert.equal(
+        body.message,
+        `The access token is meant for ${found}, where this service wants andromeda, second.`,
+      );
+    }
+  });
   issuer.userinfo = {};
   for (const [api, call] of Object.entries(apis)) {
     for (const [what, value] of bad) {

@@ -13,6 +13,8 @@ export interface CodeIssuer extends AsyncDisposable {
   skew: number;
   /** What its tokens say besides, or otherwise. */
   claims: { access?: object; id?: object };
+  /** What its userinfo endpoint answers, without a claim. */
+  userinfoStatus: number;
   /** How long its access tokens are good, in seconds. */
   lifetime: number;
   /** What its metadata say besides, or otherwise. */
@@ -67,6 +69,7 @@ export async function startCodeIssuer(): Promise<CodeIssuer> {
     person: 'bob',
     skew: 0,
     claims: {},
+    userinfoStatus: 200,
     metadata: {},
     resourceRefusal: undefined,
     asked: [],
@@ -85,7 +88,7 @@ export async function startCodeIssuer(): Promise<CodeIssuer> {
     const at = Math.floor(Date.now() / 1000) + issuer.skew;
     return new SignJWT({ ...claims, nbf: at })
       .setProtectedHeader({ alg: 'ES256', kid: 'one' })
-      .setIssuer(url)
+      .setIssuer(String(claims['iss'] ?? url))
       .setIssuedAt(at)
       .setExpirationTime(at + issuer.lifetime)
       .sign(privateKey);
@@ -137,6 +140,7 @@ export async function startCodeIssuer(): Promise<CodeIssuer> {
     if (issuer.isDown) return void answer(503, {});
     if (at.pathname === '/.well-known/openid-configuration')
       return void answer(200, { ...metadataOf(url), ...issuer.metadata });
+    if (at.pathname === '/userinfo') return void answer(issuer.userinfoStatus, {});
     if (at.pathname === '/jwks') return void answer(200, { keys: [jwk] });
     if (at.pathname === '/authorize') {
       const asked = at.searchParams;
@@ -185,6 +189,7 @@ function metadataOf(url: string) {
     issuer: url,
     authorization_endpoint: `${url}/authorize`,
     token_endpoint: `${url}/token`,
+    userinfo_endpoint: `${url}/userinfo`,
     revocation_endpoint: `${url}/revoke`,
     end_session_endpoint: `${url}/end`,
     jwks_uri: `${url}/jwks`,

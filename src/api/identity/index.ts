@@ -7,7 +7,7 @@
  */
 import type { JWTPayload, JWTVerifyGetKey } from 'jose';
 import { signInMs } from '../../domain/access/lapse.ts';
-import { DomainError, unauthorized } from '../../domain/error.ts';
+import { DomainError, SignInRefusal, unauthorized } from '../../domain/error.ts';
 import { foldEmail, isEmail } from '../../domain/people/person.ts';
 import { cutText } from '../../domain/text.ts';
 import { clockToleranceMs } from '../../lib/clock.ts';
@@ -194,7 +194,8 @@ async function findPerson(deps: AuthenticatorOptions, token: VerifiedToken, raw:
   const claims =
     profileOf(token.claims, trustEmail) ?? profileOf(await userinfoOf(deps, token, raw), trustEmail);
   if (claims === undefined) {
-    throw unauthorized(
+    throw new SignInRefusal(
+      'no_address',
       'The issuer gives no verified email address for this sign-in. Ask your operator: it verifies yours, or `identity.trustEmail` says what is trusted.',
     );
   }
@@ -299,7 +300,7 @@ function profileOf(claims: Record<string, unknown>, trusted: readonly string[] =
 
 function requireActive({ userId, state }: { userId: string; state: string }): string {
   if (state === 'active') return userId;
-  throw unauthorized('This account is deactivated. Ask your operator.');
+  throw new SignInRefusal('deactivated', 'This account is deactivated. Ask your operator.');
 }
 
 function shownText(claim: unknown): string | undefined {
@@ -314,13 +315,14 @@ async function accountFor(tx: Tx, issuer: string, profile: Profile, wasErased: b
   const organizationId = await findAutoJoinOrganization(tx.db, domain);
   const existing = await findPersonByEmail(tx.db, email);
   if (!existing && (organizationId === undefined || wasErased)) {
-    throw unauthorized(`There is no account for ${email}. Ask your operator for one.`);
+    throw new SignInRefusal('no_account', `There is no account for ${email}. Ask your operator for one.`);
   }
   if (existing) {
     requireActive({ userId: existing.id, state: existing.lifecycleState });
     // The issuer may give an address to another person; the account must not go with it.
     if (await hasIdentityAt(tx.db, existing.id, issuer)) {
-      throw unauthorized(
+      throw new SignInRefusal(
+        'bound',
         `The account of ${email} is bound to another sign-in at ${issuer}. If it is yours, ask your operator to run: andromeda admin person rebind ${email}`,
       );
     }

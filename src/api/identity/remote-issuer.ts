@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { createRemoteJWKSet, errors, type JWTVerifyGetKey } from 'jose';
-import { DomainError, unauthorized } from '../../domain/error.ts';
+import { DomainError, SignInRefusal } from '../../domain/error.ts';
 import { cutText } from '../../domain/text.ts';
 import { isSafeUrl } from '../../lib/source-address.ts';
 
@@ -140,7 +140,7 @@ async function fetchJson(url: string, headers: Record<string, string>): Promise<
       signal: AbortSignal.timeout(timeoutMs),
     });
     const refused = 'authorization' in headers ? refusals[response.status] : undefined;
-    if (refused !== undefined) throw unauthorized(refused);
+    if (refused) throw new SignInRefusal(...refused);
     if (!response.ok) throw new Error(`status ${response.status}`);
     return (await response.json()) as Record<string, unknown>;
   } catch (error) {
@@ -151,8 +151,14 @@ async function fetchJson(url: string, headers: Record<string, string>): Promise<
 }
 
 /** What a status of the userinfo endpoint means for the token (RFC 6750, 3.1). */
-const refusals: Record<number, string | undefined> = {
+const refusals: Record<number, ConstructorParameters<typeof SignInRefusal> | undefined> = {
   // It is so where the issuer ended the sign-in, and for any token of ours at Microsoft Entra ID, whose userinfo is another service.
-  401: 'The access token has no verified email address, and userinfo of the identity provider does not take it. Ask your operator to set `identity.trustEmail`, or sign in again.',
-  403: 'The identity provider gives no email address for this access token: a scope is missing. Sign in again.',
+  401: [
+    'no_address',
+    'The access token has no verified email address, and userinfo of the identity provider does not take it. Ask your operator to set `identity.trustEmail`, or sign in again.',
+  ],
+  403: [
+    'scope',
+    'The identity provider gives no email address for this access token: a scope is missing. Sign in again.',
+  ],
 };

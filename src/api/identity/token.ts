@@ -1,8 +1,9 @@
 /** Access tokens: JWTs of one issuer that carry every audience (contract, "Authentication"; RFC 9068). */
 import { errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose';
-import { DomainError, unauthorized } from '../../domain/error.ts';
+import { DomainError, SignInRefusal, unauthorized } from '../../domain/error.ts';
 import { storedText } from '../../domain/text.ts';
 import { clockToleranceMs } from '../../lib/clock.ts';
+import { shownClaim } from '../../lib/sign-in-refusal.ts';
 
 export interface TokenRules {
   issuer: string;
@@ -50,7 +51,10 @@ export async function verifyToken(
   const { claims, isKeyInForce } = await verifySignature(token, rules, keys, now);
   const audiences = [claims.aud ?? []].flat();
   if (!rules.audiences.every((audience) => audiences.includes(audience))) {
-    throw unauthorized('The access token is not meant for this service.');
+    throw new SignInRefusal(
+      'audience',
+      `The access token is meant for ${shownClaim(audiences)}, where this service wants ${shownClaim(rules.audiences)}.`,
+    );
   }
   const { sub, exp = 0 } = claims;
   // Anything else would be stored as some text, and be the same for many people.
@@ -125,8 +129,10 @@ function tokenError(error: unknown): DomainError {
     return refused('The access token is from an issuer that is not accepted here.');
   }
   if (error instanceof errors.JWTClaimValidationFailed && error.claim === 'nbf') {
-    return refused(
+    return new SignInRefusal(
+      'clock',
       "The access token is not valid yet: this server's clock or the identity provider's is wrong. Tell your operator.",
+      { cause: error },
     );
   }
   const isFetch =

@@ -90,14 +90,18 @@ async function finish(
   signal: AbortSignal,
 ): Promise<void> {
   const { platformUrl, businessUrl } = session;
-  const { user, status, message } = await readMe(session, signal);
-  const reason = visibleLine([status, message].filter((part) => part !== undefined).join(' '));
-  // The issuer knows this person, the service does not: a session would be of no use, and nothing of it may stay good.
-  if (status === 401 || status === 403) {
-    await revoke(session).catch(() => {});
-    throw failure(`The issuer signed you in, but ${businessUrl} refused you: ${reason}`);
-  }
-  const replaced = await store(state, selection, { ...session, ...(user && { user }) });
+  const keep = async () => {
+    const { user, status, message } = await readMe(session, signal);
+    const reason = visibleLine([status, message].filter((part) => part !== undefined).join(' '));
+    // The issuer knows this person, the service does not: a session would be of no use.
+    if (status === 401 || status === 403)
+      throw failure(`The issuer signed you in, but ${businessUrl} refused you: ${reason}`);
+    return { user, reason, replaced: await store(state, selection, { ...session, ...(user && { user }) }) };
+  };
+  const { user, reason, replaced } = await keep().catch((error: unknown) => {
+    revoke(session, { isKept: false }).catch(() => {});
+    throw error;
+  });
   // Where both are of one session at the issuer, as at Keycloak for one browser, revoking one would end the other.
   const sid = sessionIdOf(session);
   const isOver = replaced?.refreshToken !== undefined && (sid === undefined || sid !== sessionIdOf(replaced));
@@ -209,11 +213,12 @@ export async function logout(options: EnvironmentOptions): Promise<void> {
 }
 
 /** Revoking the refresh token ends the grant; without one, the access token is what there is. */
-async function revoke(session: Session): Promise<void> {
-  const { revokeToken } = await import('../net/issuer.ts');
+async function revoke(session: Session, { isKept } = { isKept: true }): Promise<void> {
+  const { revokeToken, revokeUnkept } = await import('../net/issuer.ts');
+  const send = isKept ? revokeToken : revokeUnkept;
   const { refreshToken, accessToken } = session;
-  if (refreshToken === undefined) return revokeToken(session, accessToken, 'access_token');
-  return revokeToken(session, refreshToken, 'refresh_token');
+  if (refreshToken === undefined) return send(session, accessToken, 'access_token');
+  return send(session, refreshToken, 'refresh_token');
 }
 
 /** Offers to open an address; Enter does it. Returns how to take the offer back. */

@@ -4,6 +4,7 @@ import * as client from 'openid-client';
 import { visibleLine } from '../../domain/text.ts';
 import { clockToleranceMs } from '../../lib/clock.ts';
 import { messageOf } from '../../lib/error-message.ts';
+import { issuerFault, notingTokens, orRevoke } from '../../lib/sign-in-refusal.ts';
 import { isSafeUrl } from '../../lib/source-address.ts';
 import { CliError, failure } from '../exit.ts';
 import { codeOf, describeTransport, withoutSlash } from './request.ts';
@@ -92,7 +93,8 @@ async function poll(
     const asked = Date.now();
     if (asked >= deadline) throw failure(codeExpired);
     try {
-      return tokensOf(await client.genericGrantRequest(configuration, grantType, parameters), asked);
+      const ask = () => client.genericGrantRequest(configuration, grantType, parameters);
+      return tokensOf(await orRevoke(ask, (token, hint) => revokeUnkept(request, token, hint)), asked);
     } catch (error) {
       const code = error instanceof client.ResponseBodyError ? error.error : undefined;
       if (code === 'authorization_pending') continue;
@@ -140,7 +142,7 @@ async function connect({ issuer, clientId }: Client, signal?: AbortSignal): Prom
   try {
     const tolerance = { [client.clockTolerance]: clockToleranceMs / 1000 };
     return await client.discovery(new URL(issuer), clientId, tolerance, client.None(), {
-      [client.customFetch]: guarded,
+      [client.customFetch]: notingTokens(guarded),
       timeout: timeoutSeconds,
       execute: issuer.startsWith('http:') ? [client.allowInsecureRequests] : [],
     });
@@ -174,8 +176,13 @@ export async function refreshTokens(
 }
 
 /** Revokes a token at the issuer (RFC 7009). Throws a sentence when that fails. */
-export async function revokeToken(who: Client, token: string, hint: string): Promise<void> {
-  const configuration = await connect(who);
+export async function revokeToken(
+  who: Client,
+  token: string,
+  hint: string,
+  signal?: AbortSignal,
+): Promise<void> {
+  const configuration = await connect(who, signal);
   if (!configuration.serverMetadata().revocation_endpoint)
     throw failure(`${visibleLine(who.issuer)} offers no way to revoke it.`);
   try {
@@ -183,6 +190,11 @@ export async function revokeToken(who: Client, token: string, hint: string): Pro
   } catch (error) {
     throw explain(error, who);
   }
+}
+
+/** Revokes what no session was made of. Nothing waits for it but the end of the process, and that not for long. */
+export function revokeUnkept(who: Client, token: string, hint: string): Promise<void> {
+  return revokeToken(who, token, hint, AbortSignal.timeout(3_000));
 }
 
 /** The tokens of a response; the expiry counts from the time of the request. */
@@ -224,6 +236,8 @@ function explain(error: unknown, { issuer, platformUrl, signal }: Asked): unknow
   const status = answeredStatus(error);
   if (status !== undefined)
     return failure(`${issuer} answered ${status}${status >= 500 ? '; try again later' : ''}.`, error);
+  const fault = issuerFault(error, 'this machine');
+  if (fault) return failure(fault.message, error);
   return failure(`${issuer} cannot be used: ${visibleLine(messageOf(error))}.`, error);
 }
 

@@ -1,7 +1,8 @@
 /** The issuer as the console's client sees it (openid-client): sign-in, refresh, sign-out. Loaded by the first sign-in. */
 import type { ClientAuth, TokenEndpointResponse } from 'openid-client';
-import { DomainError } from '../../domain/error.ts';
+import { DomainError, SignInRefusal } from '../../domain/error.ts';
 import { clockToleranceMs } from '../../lib/clock.ts';
+import { issuerFault, notingTokens, orRevoke } from '../../lib/sign-in-refusal.ts';
 
 export interface IssuerClientOptions {
   issuer: string;
@@ -77,7 +78,7 @@ export function createIssuerClient(options: IssuerClientOptions): IssuerClient {
     },
     async end({ refreshToken, idToken }) {
       const opened = await open();
-      revoke(opened, refreshToken);
+      if (refreshToken !== undefined) revoke(opened, refreshToken).catch(() => {});
       const { client, config } = opened;
       if (config.serverMetadata().end_session_endpoint === undefined) return undefined;
       return client.buildEndSessionUrl(config, {
@@ -98,7 +99,7 @@ async function discover({ issuer, clientId, clientSecret, fetch }: IssuerClientO
     authentication(client, clientId, clientSecret),
     {
       timeout: timeoutSeconds,
-      [client.customFetch]: fetch as never,
+      [client.customFetch]: notingTokens(fetch) as never,
       // An issuer on loopback; the configuration decides which issuer is trusted.
       ...(issuer.startsWith('http:') && { execute: [client.allowInsecureRequests] }),
     },
@@ -147,40 +148,38 @@ async function authorize(
   return { url: url.href, pending: { state, nonce, verifier, maxAgeMs, target } };
 }
 
-/** Not awaited: what the token was for has ended here in any case, and at an unreachable issuer it expires by itself. */
-function revoke({ client, config }: Opened, refreshToken: string | undefined): void {
-  if (refreshToken !== undefined && config.serverMetadata().revocation_endpoint !== undefined)
-    client.tokenRevocation(config, refreshToken).catch(() => {});
+/** Never awaited: what the token was for has ended here in any case, and at an unreachable issuer it expires by itself. */
+async function revoke({ client, config }: Opened, token: string): Promise<void> {
+  if (config.serverMetadata().revocation_endpoint !== undefined) await client.tokenRevocation(config, token);
 }
 
-async function exchange(
-  opened: Opened,
-  callback: URL,
-  { state, nonce, verifier, maxAgeMs, target }: Pending,
-  now: number,
-): Promise<Tokens> {
+function exchange(opened: Opened, callback: URL, pending: Pending, now: number): Promise<Tokens> {
   const { client, config } = opened;
+  const { state, nonce, verifier, maxAgeMs, target } = pending;
   const checks = { expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier };
-  const asked = client.authorizationCodeGrant(config, callback, { ...checks, idTokenExpected: true }, target);
-  const answer = await asked.catch((error: unknown) => refuse(client, error));
-  const tokens = { ...tokensOf(answer), target };
-  const { subject_types_supported: subjects = [] } = config.serverMetadata();
-  try {
+  const ask = async () => {
+    const asked = client.authorizationCodeGrant(
+      config,
+      callback,
+      { ...checks, idTokenExpected: true },
+      target,
+    );
+    const answer = await asked.catch((error: unknown) => refuse(client, error));
+    const tokens = { ...tokensOf(answer), target };
+    const { subject_types_supported: subjects = [] } = config.serverMetadata();
     // Where a person has another `sub` for each client, the two may differ.
     if (!subjects.includes('pairwise') && subjectOf(tokens.accessToken) !== answer.claims()?.sub)
       throw new DomainError('unauthorized', 'The identity provider gave the tokens of two people.');
     requireRecent(tokens, maxAgeMs, now);
     return tokens;
-  } catch (error) {
-    revoke(opened, tokens.refreshToken);
-    throw error;
-  }
+  };
+  return orRevoke(ask, (token) => revoke(opened, token));
 }
 
 /** OpenID Connect Core 1.0, 3.1.3.7. Of an issuer that does not say when, no time counts as a sign-in (`signedInAt`). */
 function requireRecent({ signedInAt }: Tokens, maxAgeMs: number | undefined, now: number): void {
   if (maxAgeMs !== undefined && signedInAt !== undefined && signedInAt < now - maxAgeMs - clockToleranceMs)
-    throw new DomainError('unauthorized', 'The person has signed in too long ago, and was not asked anew.');
+    throw new SignInRefusal('too_old', 'The person has signed in too long ago, and was not asked anew.');
 }
 
 /** Whose an access token is, where it is a JWT; its signature is verified by what takes it. */
@@ -210,16 +209,16 @@ function refuse(client: typeof import('openid-client'), error: unknown): never {
     error instanceof client.AuthorizationResponseError ||
     (error instanceof Error && 'code' in error && belongs.has(String(error.code)));
   if (!isAnswer) throw unavailable(error);
-  const isClock = error instanceof Error && 'code' in error && error.code === clockFault;
-  const message = isClock
-    ? 'The clock of this server or of the identity provider is wrong.'
-    : 'The identity provider did not sign you in.';
-  throw new DomainError('unauthorized', message, { cause: error });
+  const message = 'The identity provider did not sign you in.';
+  throw issuerFault(error, 'this server') ?? new DomainError('unauthorized', message, { cause: error });
 }
 
-const clockFault = 'OAUTH_JWT_TIMESTAMP_CHECK_FAILED';
 /** What the library throws for a callback, or an ID token, of another sign-in. */
-const belongs = new Set(['OAUTH_INVALID_RESPONSE', 'OAUTH_JWT_CLAIM_COMPARISON_FAILED', clockFault]);
+const belongs = new Set([
+  'OAUTH_INVALID_RESPONSE',
+  'OAUTH_JWT_CLAIM_COMPARISON_FAILED',
+  'OAUTH_JWT_TIMESTAMP_CHECK_FAILED',
+]);
 
 function unavailable(error: unknown): DomainError {
   if (error instanceof DomainError) return error;

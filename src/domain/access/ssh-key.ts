@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto';
 import { invalidRequest } from '../error.ts';
-import { hasPrivateKey, visibleName } from '../text.ts';
+import { hasPrivateKey, mayHavePrivateKey, visibleName } from '../text.ts';
 
 export const plainKeyType = 'ssh-ed25519';
 export const securityKeyType = 'sk-ssh-ed25519@openssh.com';
@@ -54,7 +54,6 @@ const keyLength = 32;
 /** OpenSSH writes `ssh:` and what a person adds. Keys for anything else, a web site for example, begin otherwise. */
 const sshApplication = 'ssh:';
 const longestApplication = 255;
-const oneKey = 'Send one public key on one line.';
 
 /** A label as it is kept: one line that can be shown anywhere; null for none. */
 export function keyLabel(text: string): string | null {
@@ -67,8 +66,8 @@ export interface CommentedKey extends SshPublicKey {
 
 /** A key as PuTTYgen saves it (RFC 4716), as the line that OpenSSH would write; any other text as it is. */
 function asLine(text: string): string {
-  const block = /^---- BEGIN SSH2 PUBLIC KEY ----\r?\n((?:(?!\n----).)*)\n---- END SSH2 PUBLIC KEY ----$/s;
-  const [, saved] = block.exec(text.replace(/\\\r?\n/g, '')) ?? [];
+  const block = /^---- BEGIN +SSH2 PUBLIC KEY ----\n((?:(?!\n----).)*)\n---- END +SSH2 PUBLIC KEY ----$/s;
+  const [, saved] = block.exec(text.replace(/[ \t]*(\r\n?|\n)/g, '\n').replace(/\\\n/g, '')) ?? [];
   if (saved === undefined) return text;
   const [, comment = ''] = /^comment: *"?(.*?)"?$/im.exec(saved) ?? [];
   const encoded = saved.replace(/^[\w-]+:.*$/gm, '').replace(/\s/g, '');
@@ -77,30 +76,41 @@ function asLine(text: string): string {
   return `${type} ${encoded} ${comment}`;
 }
 
+/** What a text is that is not one public key on one line, as the sentence that refuses it; never with a part of the text. */
+function otherThanKey(text: string): string | undefined {
+  if (text === '') return 'The public key is empty.';
+  if (mayHavePrivateKey(text)) {
+    const what = hasPrivateKey(text) ? 'is a private key' : 'may be a private key, or a part of one';
+    return `That ${what}. Keep it secret, and send the file that ends in .pub.`;
+  }
+  if (/BEGIN +SSH2 PUBLIC KEY/.test(text) && text.split('BEGIN').length === 2)
+    return 'That is a public key of RFC 4716 whose lines BEGIN and END are not whole.';
+  // Two lines pasted into one: the second key would be dropped as a comment and never work.
+  if (/[\r\n]/.test(text) || /^\S+\s+AAAA\S*\s(.*\s)?AAAA[A-Za-z0-9+/]{40,}={0,2}(?!\S)/.test(text))
+    return 'Send one public key on one line.';
+  if (/^(sk-)?(ssh|ecdsa)-\S*-cert-v\d+@openssh\.com(\s|$)/.test(text))
+    return 'That is a certificate. Send the public key that it was made for: its file ends in .pub, not in -cert.pub.';
+  if (!/^(?!(sk-)?(ssh|ecdsa)-).*\s(sk-)?(ssh|ecdsa)-\S+\s+AAAA/.test(text)) return undefined;
+  return /^(\S+,)?@?cert-authority[,\s]/.test(text)
+    ? 'That is the key of a certificate authority, which is not taken here. Send your own key alone.'
+    : 'What stands in front of the key, such as options of authorized_keys, does not hold here. Send the key alone.';
+}
+
 /**
  * Reads one public key. Throws `invalid_request` with a sentence that says what it is instead. `securityKeys`: whether keys in
  * security keys are taken.
  */
 export function parseSshPublicKey(text: string, { securityKeys = false } = {}): CommentedKey {
   const line = asLine(text.trim());
-  if (line === '') throw invalidRequest('The public key is empty.');
-  if (hasPrivateKey(line)) {
-    throw invalidRequest('That is a private key. Keep it secret, and send the file that ends in .pub.');
-  }
-  if (/[\r\n]/.test(line)) throw invalidRequest(oneKey);
+  const refusal = otherThanKey(line);
+  if (refusal !== undefined) throw invalidRequest(refusal);
   const [named = '', encoded = '', ...comment] = line.split(/[ \t]+/);
   const advice = `Make one with: ssh-keygen -t ed25519${securityKeys && named.startsWith('sk-') ? '-sk' : ''}`;
   const type = keyTypes.find((one) => one === named && (securityKeys || one === plainKeyType));
   if (!type) {
-    if (/\s(sk-)?(ssh|ecdsa)-\S+\s+AAAA/.test(line))
-      throw invalidRequest(
-        'What stands in front of the key, such as options of authorized_keys, does not hold here. Send the key alone.',
-      );
-    const other = /^[a-z0-9@.-]{1,64}$/.test(named) ? `, not ${named}` : '';
+    const other = /^[a-z-]{0,20}(ssh|ecdsa)-[a-z0-9@.-]{1,64}$/.test(named) ? `, not ${named}` : '';
     throw invalidRequest(`Only Ed25519 keys are accepted${other}. ${advice}`);
   }
-  // Two lines pasted into one: the second key would be dropped as a comment and never work.
-  if (comment.some((word) => /^AAAA[A-Za-z0-9+/]{40,}={0,2}$/.test(word))) throw invalidRequest(oneKey);
   const blob = decodeBase64(encoded);
   const key = blob && readKeyBlob(type, blob);
   if (!key)

@@ -2,23 +2,30 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, useSearch } from '@tanstack/react-router';
 import { useEffect } from 'react';
+import type { SignInReason } from '../../../domain/error.ts';
 import { goOnWhenSignedIn, signInAt } from '../api.ts';
 import { Empty, Loading, Mark, Page } from '../parts/page.tsx';
 import { readMe } from '../reads.ts';
 
-const reasons: Record<string, string> = {
-  issuer_away: 'The sign-in service cannot be reached at the moment. Try again in a minute.',
-  unavailable: 'The service cannot reach its database at the moment. Try again in a minute.',
+const refusals = {
   no_account: 'There is no account here for this sign-in. Ask your operator for one.',
   deactivated: 'This account is deactivated. Ask your operator.',
-  ended: 'Your session has ended: it was signed out, or not used for an hour.',
   again: 'That sign-in took too long, or was started in another window.',
   no_address: 'The sign-in service does not say that your email address is verified. Ask your operator.',
+  scope: 'The sign-in service does not let this service read your email address. Tell your operator.',
   bound: 'Your address belongs to an account with another sign-in. Ask your operator to rebind it.',
   audience: 'The sign-in service issues tokens that are not meant for this service. Tell your operator.',
+  issuer: 'The sign-in service calls itself otherwise than it is known here. Tell your operator.',
   clock: 'The clock of this service or of the sign-in service is wrong. Tell your operator.',
   too_old:
     'The sign-in service did not ask you to prove again who you are. Sign out there, and sign in again.',
+} satisfies Record<SignInReason, string>;
+
+const reasons: Record<string, string> = {
+  ...refusals,
+  issuer_away: 'The sign-in service cannot be reached at the moment. Try again in a minute.',
+  unavailable: 'The service cannot reach its database at the moment. Try again in a minute.',
+  ended: 'Your session has ended: it was signed out, or not used for an hour.',
   refused: 'The sign-in service did not sign you in.',
   busy: 'Too many sign-ins came from your network. Wait a minute, and sign in again.',
   failed: 'The sign-in failed. Try again.',

@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 import type { components } from '../../../api/generated/business.ts';
 import { disuseOf } from '../../../domain/access/lapse.ts';
-import { hasPrivateKey } from '../../../domain/text.ts';
+import { mayHavePrivateKey } from '../../../domain/text.ts';
 import { operation } from '../api.ts';
 import { Button, CopyLine, Dialog, Empty, Field, Loaded, Page, Panel, quoted, said } from '../parts/page.tsx';
 import { Strip } from '../parts/strip.tsx';
@@ -259,9 +259,9 @@ function KeyPlan({ of: consequences }: { of: ReturnType<typeof useReadPlan> }) {
 
 export function KeyForm({ onDone }: { onDone?: () => void }) {
   const registering = operation('post', '/me/ssh-keys', {});
-  const isOther = (given: string) => !/^(sk-)?ssh-/.test(given) || hasPrivateKey(given);
+  const isOther = (given: string) => !/^(sk-)?ssh-/.test(given) || mayHavePrivateKey(given);
   const [text, setText] = useDraft<string>(registering.name, 'key', '', isOther);
-  const isPrivate = hasPrivateKey(text);
+  const isPrivate = mayHavePrivateKey(text);
   const consequences = useReadPlan(readKeyPlan());
   const done = () => {
     setText('');
@@ -294,7 +294,7 @@ export function KeyForm({ onDone }: { onDone?: () => void }) {
         />
         <p id="public-key-fault" className="fault" role="alert">
           {isPrivate &&
-            'This is a private key, which must never leave your machine. Use the file that ends in .pub.'}
+            'This is a private key, or may be a part of one, which must never leave your machine. Use the file that ends in .pub.'}
         </p>
         <KeyFile onRead={setText} />
         <KeyPlan of={consequences} />

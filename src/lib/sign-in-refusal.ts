@@ -1,0 +1,91 @@
+/** Why the tokens of an issuer are refused, in words, and that they are revoked then: for the command line and the console. */
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { SignInRefusal } from '../domain/error.ts';
+import { cutText, visibleLine } from '../domain/text.ts';
+import { clockToleranceMs } from './clock.ts';
+
+/** What openid-client says of a claim, or of the issuer's metadata, that it refuses. */
+interface Facts {
+  claim?: string;
+  attribute?: string;
+  /** Seconds since 1970. */
+  now?: number;
+  claims?: Record<string, unknown>;
+  body?: Record<string, unknown>;
+  expected?: unknown;
+}
+
+/**
+ * The refusal for an error of openid-client that is about the issuer's clock, its name or whom its ID token is for; undefined for
+ * any other. `here`: what the program runs on.
+ */
+export function issuerFault(error: unknown, here: string): SignInRefusal | undefined {
+  const { claim, attribute, now = 0, claims = {}, body = {}, expected } = factsOf(error);
+  const refusal = (...[reason, message]: ConstructorParameters<typeof SignInRefusal>) =>
+    new SignInRefusal(reason, message, { cause: error });
+  if (claim === 'exp' || claim === 'nbf') {
+    const apart = Math.abs(now - Number(claims['iat']));
+    if (!(apart > clockToleranceMs / 1000))
+      return refusal('clock', `The clock of ${here} or of the issuer is wrong.`);
+    return refusal('clock', `The clocks of ${here} and of the issuer are ${apart} seconds apart.`);
+  }
+  if (claim === 'iss' || attribute === 'issuer') {
+    const found = shownClaim(claim ? claims['iss'] : body['issuer']);
+    return refusal('issuer', `The issuer calls itself ${found}; expected was ${shownClaim(expected)}.`);
+  }
+  if (claim !== 'aud') return undefined;
+  const found = shownClaim(claims['aud']);
+  return refusal(
+    'audience',
+    `The ID token of the issuer is for ${found}; expected was ${shownClaim(expected)}.`,
+  );
+}
+
+/** The values of a claim as a sentence has them. */
+export function shownClaim(value: unknown): string {
+  const texts = [value ?? []].flat().map(String);
+  return visibleLine(cutText(texts.join(', '), 200)) || 'nothing';
+}
+
+/** openid-client wraps the error of the library below it, whose cause they are. */
+function factsOf(error: unknown): Facts {
+  let found = error;
+  while (found instanceof Error) found = found.cause;
+  return typeof found === 'object' && found !== null ? found : {};
+}
+
+interface Asked {
+  given?: { [token in 'access_token' | 'refresh_token']?: unknown } | undefined;
+}
+
+const asking = new AsyncLocalStorage<Asked>();
+
+/** The fetch of an issuer's client, by which `orRevoke` knows what was given: openid-client keeps nothing of what it refuses. */
+export function notingTokens<A extends unknown[]>(send: (...request: A) => Promise<Response>) {
+  return async (...request: A): Promise<Response> => {
+    const response = await send(...request);
+    const asked = asking.getStore();
+    if (asked && response.ok)
+      asked.given = (await response
+        .clone()
+        .json()
+        .catch(() => undefined)) as Asked['given'];
+    return response;
+  };
+}
+
+/** What `ask` resolves to. Where it throws, the tokens that the issuer gave are revoked, which nothing waits for. */
+export async function orRevoke<T>(
+  ask: () => Promise<T>,
+  revoke: (token: string, hint: string) => Promise<unknown>,
+): Promise<T> {
+  const asked: Asked = {};
+  try {
+    return await asking.run(asked, ask);
+  } catch (error) {
+    const hint = asked.given?.refresh_token === undefined ? 'access_token' : 'refresh_token';
+    const token = asked.given?.[hint];
+    if (typeof token === 'string') revoke(token, hint).catch(() => {});
+    throw error;
+  }
+}
