@@ -13,7 +13,14 @@ test('PUT /me/login-preferences', async (t) => {
     (await service.platform(`/clusters/${alpha}/ssh-access?organizationId=${org}`, { as: 'ada' })).body;
 
   await t.test('a shell that cannot be one is refused', async () => {
-    const controls = ['/bin/ba\nsh', '/bin/\u007f', '/bin/a:b'];
+    const controls = [
+      '/bin/ba\nsh',
+      '/bin/\u007f',
+      '/bin/a:b',
+      '/bin/\u202ehsz',
+      '/bin/a\u2028b',
+      '/bin/\u200bsh',
+    ];
     for (const shell of ['', 'bash', './bash', ...controls, '/usr/sbin/nologin', `/${'x'.repeat(255)}`]) {
       const { status, body } = await put(shell);
       assert.deepEqual([status, body.code], [400, 'invalid_request'], JSON.stringify(shell));

@@ -1,18 +1,20 @@
 /** How much anyone may write in a day: each of it is kept. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { forbidden } from '../../src/domain/error.ts';
 import { appendAuditEntry } from '../../src/store/audit/audit.ts';
-import { ownWrites } from '../../src/store/audit/commands.ts';
+import { ownWrites, runCommand } from '../../src/store/audit/commands.ts';
 import { physics, startTestApp } from '../support/app.ts';
 import { newPublicKey } from '../support/ssh-keys.ts';
+import { openTestStore, userId } from '../support/store.ts';
 import { rows } from './writes-table.ts';
 
 const dayMs = 86_400_000;
 
-test('what a member of no further permissions may write has a share a day, or takes something away', () => {
+test('what a member of no further permissions may write has a share a day', () => {
   const own = Object.entries(rows).filter(([, row]) => row.may.includes('bob') && !row.writesNothing);
-  const taking = ['closeMySession', 'registerSshKeyForOrganization', 'revokeSshKey', 'withdrawAccessRequest'];
-  assert.deepEqual(own.map(([operation]) => operation).sort(), [...ownWrites, ...taking].sort());
+  const all = [...ownWrites, 'registerSshKeyForOrganization'];
+  assert.deepEqual(own.map(([operation]) => operation).sort(), all.sort());
 });
 
 test('after a thousand own changes within a day, another is possible when one of them is a day old, and taking away always', async () => {
@@ -29,11 +31,16 @@ test('after a thousand own changes within a day, another is possible when one of
     body: { permissions: ['reservations.read'] },
   });
   assert.equal(asked.status, 201, JSON.stringify(asked.body));
-  service.advance(3_600_000);
   const entry = { actorUserId: id, target: id, reason: '', subjectUserId: id };
+  const rename = (times: number) =>
+    service.app.store.write(async (tx) => {
+      for (let count = 0; count < times; count++)
+        await appendAuditEntry(tx, { ...entry, operation: 'renameSshKey', result: 'done' });
+    });
+  await rename(2);
+  service.advance(3_600_000);
+  await rename(995);
   await service.app.store.write(async (tx) => {
-    for (let count = 0; count < 997; count++)
-      await appendAuditEntry(tx, { ...entry, operation: 'renameSshKey', result: 'done' });
     // None of these counts.
     for (let count = 0; count < 20; count++) {
       await appendAuditEntry(tx, { ...entry, operation: 'renameSshKey', result: 'refused: forbidden' });
@@ -67,12 +74,49 @@ test('after a thousand own changes within a day, another is possible when one of
   assert.equal(revoked.status, 200);
   const withdrawn = await service.write(`/me/access-requests/${asked.body.id}/withdraw`, { as: 'bob' });
   assert.equal(withdrawn.status, 200);
+  // A second time they take nothing away.
+  for (const path of [`ssh-keys/${made.ssh_key.id}/revoke`, `access-requests/${asked.body.id}/withdraw`])
+    assert.equal((await service.write(`/me/${path}`, { as: 'bob' })).status, 429, path);
 
   service.advance(wait * 1000);
-  // The registration and the request are a day old.
+  // The registration, the request and two names are a day old; the revocation and the withdrawal count.
   assert.equal((await setShell('/bin/bash')).status, 200);
   assert.equal((await setShell('/bin/sh')).status, 200);
   assert.equal((await setShell('/bin/bash')).status, 429);
   service.advance(dayMs);
   assert.equal((await setShell('/bin/bash')).status, 200);
+});
+
+test('of a thousand refusals within a day each has an entry, and all beyond are counted', async () => {
+  await using opened = await openTestStore(physics);
+  const { store } = opened;
+  const bob = await userId(store, 'bob@physics.example');
+  const start = Date.parse('2030-01-01T00:00:00.000Z');
+  const refuse = (now: number) =>
+    assert.rejects(
+      runCommand(
+        store,
+        {
+          caller: { userId: bob, sourceAddress: '' },
+          command: { idempotencyKey: 'x', auditReason: 'r' },
+          now,
+        },
+        { operation: 'x', meaning: [], about: { target: 't' }, apply: () => Promise.reject(forbidden('no')) },
+      ),
+    );
+  const entries = async (operation: string) =>
+    (
+      await store.read
+        .selectFrom('audit_entries')
+        .select('details')
+        .where('operation', '=', operation)
+        .execute()
+    ).length;
+  for (let minute = 0; minute < 20; minute++)
+    for (let count = 0; count < 60; count++) await refuse(start + minute * 60_000);
+  assert.equal(await entries('x'), 1_000);
+  await refuse(start + 30 * 60_000);
+  assert.deepEqual([await entries('x'), await entries('furtherRefusals')], [1_000, 4]);
+  await refuse(start + dayMs);
+  assert.equal(await entries('x'), 1_001);
 });

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
 import { test } from 'node:test';
 import { setSimulated } from '../platform/support.ts';
-import { alpha, becomes, physics, startTestApp } from '../support/app.ts';
+import { alpha, becomes, eventually, physics, startTestApp } from '../support/app.ts';
 import { type SshPerson, sshPerson } from '../support/ssh-person.ts';
 
 const notRoot = process.getuid?.() === 0 ? false : 'a simulated job takes a service that runs as root';
@@ -49,20 +49,28 @@ test('into a job of a simulated cluster', { skip: notRoot }, async (t) => {
   });
 
   await t.test(
-    'the record has the job and node of the step, whatever start-up files of the account say',
+    'the record has the job and node that the cluster reports, and none that start-up files of the account say',
     async () => {
-      const line = (said: string) => `echo andromeda-job ${said} >&2`;
-      const forged = [line("'in 1|elsewhere'"), line("guessed 'in 1|elsewhere'")].join('\n');
-      await bob.ssh([bob.target, 'cat > ~/.bashrc'], `${forged}\n`);
-      const open = named(bob, '+job', () => bob.start([bob.target, 'echo up; exec cat']));
-      assert.equal(await open.said, 'up\n');
-      const { body } = await service.business('/operator/sessions', { as: 'root' });
-      assert.deepEqual(
-        body.sessions.map((session: { job: string; job_node: string }) => [session.job, session.job_node]),
-        [['4711', 'alpha-2']],
-      );
-      open.child.stdin?.end();
-      await open.ended;
+      type Listed = { id: string; job?: string; job_node?: string };
+      const listed = async (path: string): Promise<Listed[]> =>
+        (await service.business(`/operator/${path}`, { as: 'root' })).body.sessions;
+      for (const [forged, job, node] of [
+        ['', '4711', 'alpha-2'],
+        ["echo 'andromeda-job in 1|alpha-2' >&2"],
+        ["echo 'andromeda-job in 4711|alpha-1' >&2"],
+      ]) {
+        await bob.ssh([bob.target, 'cat > ~/.bashrc'], `${forged}\n`);
+        const open = named(bob, '+job', () => bob.start([bob.target, 'echo up; exec cat']));
+        assert.equal(await open.said, 'up\n');
+        const [session] = await listed('sessions');
+        assert.deepEqual([session?.job, session?.job_node], [job, node], forged);
+        open.child.stdin?.end();
+        await open.ended;
+        const past = () => listed('sessions/past');
+        const isThere = (all: Listed[]) => all.some(({ id }) => id === session?.id);
+        const over = (await eventually(past, isThere)).find(({ id }) => id === session?.id);
+        assert.deepEqual([over?.job, over?.job_node], [job, node], forged);
+      }
       await bob.ssh([bob.target, 'rm ~/.bashrc']);
     },
   );

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
-import fs from 'node:fs';
+import fs, { readFileSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import Database from 'better-sqlite3';
 import { sql } from 'kysely';
 import { cached } from '../../src/store/engine/cache.ts';
 import { openSqlite } from '../../src/store/engine/engine.ts';
@@ -221,4 +222,24 @@ test('what a long log holds goes into the database file on another thread, which
   const descriptors = fs.readdirSync('/proc/self/fd').map((name) => `/proc/self/fd/${name}`);
   const opened = descriptors.filter((path) => fs.existsSync(path) && fs.readlinkSync(path) === shared);
   assert.equal(opened.length, 1);
+});
+
+test('the log is emptied of what no row has any more between writes, and not while another connection reads it', async () => {
+  await using store = await openTestStore();
+  const file = join(store.dataDir, 'andromeda.db');
+  const hasName = () => readFileSync(`${file}-wal`, 'latin1').includes('a-name-to-forget');
+  await store.write(insert('a-name-to-forget'));
+  await store.write(({ db }) => db.deleteFrom('counters').where('name', '=', 'a-name-to-forget').execute());
+  {
+    using reading = new Database(file, { readonly: true });
+    reading.exec('begin');
+    reading.prepare('select name from counters').all();
+    assert.equal(await store.emptyLog(), false);
+    assert.ok(hasName());
+  }
+  const writes = Array.from({ length: 20 }, (_, at) => store.write(insert(`w${at}`)));
+  assert.ok(await store.emptyLog());
+  await Promise.all(writes);
+  assert.ok(!hasName());
+  assert.equal((await names(store.read)).length, 20);
 });

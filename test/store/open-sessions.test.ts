@@ -16,9 +16,10 @@ import {
   requestClosing,
 } from '../../src/store/audit/open-sessions.ts';
 import { listPastSessions } from '../../src/store/audit/past-sessions.ts';
+import { recordSlurmReport } from '../../src/store/clusters/observations.ts';
 import type { Store } from '../../src/store/engine/index.ts';
 import { alpha, physics } from '../support/app.ts';
-import { everyKind, openTestStore, userId } from '../support/store.ts';
+import { everyKind, openTestStore, slurmReport, userId } from '../support/store.ts';
 
 const at = Date.parse('2030-01-01T00:00:00.000Z');
 const uses = { commands: [], commandCount: 0, forwards: [], forwardCount: 0, shells: 1, files: 0 };
@@ -142,4 +143,50 @@ test('what was presumed of a server that comes back after all is taken back, and
   assert.equal((await rows()).length, 2);
   assert.equal(await forget(at + 86_400_001), 1);
   assert.deepEqual(await rows(), [{ id: 'open still' }]);
+});
+
+test('a session is recorded in a job that the cluster reported as the person’s at its begin or its end, and in no other', async () => {
+  await using opened = await openTestStore(physics, () => at);
+  const { store } = opened;
+  const bob = await userId(store, 'bob@physics.example');
+  const report = (...ids: string[]) => {
+    const own = { user: 'bob', name: 'train', machines: ['a1'] };
+    const others = { id: '9', user: 'ada', name: 'train', machines: ['a1'] };
+    const runningJobs = [...ids.map((id) => ({ ...own, id })), others];
+    return recordSlurmReport(store, alpha, slurmReport({ runningJobs }));
+  };
+  const sessions = [
+    ['seen at its begin', '1', 'a1'],
+    ['seen at its end', '2', 'a1'],
+    ['never seen', '3', 'a1'],
+    ['on another node', '1', 'a2'],
+    ['of another person', '9', 'a1'],
+  ].map(
+    ([id = '', job = '', jobNode = '']): SshSession => ({
+      ...{
+        id,
+        loginName: `${alpha}.bob`,
+        clusterId: alpha,
+        userId: bob,
+        username: 'bob',
+        keyId: 'ssh_key_1',
+      },
+      ...{ fingerprint: 'SHA256:x', remoteAddress: '192.0.2.7', loginNode: '127.0.0.1:22', job, jobNode },
+      ...{ openedAt: new Date(at).toISOString(), channels: 0, bytesUp: 0, bytesDown: 0 },
+    }),
+  );
+  await report('1');
+  for (const session of sessions)
+    await appendSessionEntries(store, [entryOf({ kind: 'opened', at, session })]);
+  await report('2');
+  for (const session of sessions)
+    await appendSessionEntries(store, [entryOf({ kind: 'closed', at, session, reason: 'x', uses })]);
+  const past = await listPastSessions(store.read, {}, { limit: 10 });
+  assert.deepEqual(past.map(({ id, job, jobNode }) => [id, job, jobNode]).reverse(), [
+    ['seen at its begin', '1', 'a1'],
+    ['seen at its end', '2', 'a1'],
+    ['never seen', undefined, undefined],
+    ['on another node', undefined, undefined],
+    ['of another person', undefined, undefined],
+  ]);
 });

@@ -50,14 +50,21 @@ test('slurm.conf is read as Slurm reads it, and our part counts in it, whatever 
       '# an old one \\',
       'NodeName=n[2-3] CPUs=1 \\\n State=UNKNOWN',
       'Include more.conf ',
+      'Include "more.conf" ',
     ) + end();
+  // The last line may go on with none to come.
+  const last = () => oneOf('', '', 'MessageTimeout=38\\', 'TCPTimeout=39\\\n', 'tcptimeout \\\n = 40 \\');
   for (let round = 0; round < 20; round++) {
     const lines = Array.from({ length: 8 }, () => (below(2) === 0 ? setting() : other()));
-    const site = `ClusterName=lab${end()}SlurmctldHost=x\nSlurmUser=root\nAccountingStorageType=accounting_storage/slurmdbd\nAccountingStoragePort=1\nNodeName=n1\nPartitionName=p Nodes=n1\n${lines.join('')}`;
+    const site = `ClusterName=lab${end()}SlurmctldHost=x\nSlurmUser=root\nAccountingStorageType=accounting_storage/slurmdbd\nAccountingStoragePort=1\nNodeName=n1\nPartitionName=p Nodes=n1\n${lines.join('')}${last()}`;
     const files = {
       'slurm.conf': site,
-      'more.conf': setting() || '#\n',
-      block: `MessageTimeout=77\nPartitionName=ours \\\n  Nodes=n1\n`,
+      'more.conf': (setting() || '#\n') + last(),
+      '"more.conf"': (setting() || '#\n') + last(),
+      block: oneOf(
+        'MessageTimeout=77\nPartitionName=ours \\\n  Nodes=n1\n',
+        'PartitionName=ours \\\n  Nodes=n1\nMessageTimeout=77\\',
+      ),
     };
     for (const [name, text] of Object.entries(files)) writeFileSync(join(directory.path, name), text);
     const where = `seed ${seed}, round ${round}:\n${JSON.stringify(site)} with ${JSON.stringify(files['more.conf'])}`;

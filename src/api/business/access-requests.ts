@@ -105,7 +105,7 @@ export const withdrawAccessRequest: Operation<'withdrawAccessRequest'> = ({ stor
       const withdrawn = { state: 'withdrawn', by: userId, reason: '' } as const;
       if (asked.state === 'open') await updateAccessRequest(tx, asked, withdrawn);
       const about = { ...aboutRequest(asked), details: requestText(asked) };
-      return { result: await requestReply(tx, id), about };
+      return { result: await requestReply(tx, id), about, takesAway: asked.state === 'open' };
     },
   });
 };

@@ -73,7 +73,8 @@ export const revokeSshKey: Operation<'revokeSshKey'> = async ({ store }, request
     about: { target: keyId, subjectUserId: userId },
     async apply(tx, commandId) {
       const revoked = await keys.revokeSshKey(tx, { userId, keyId });
-      return { result: keyReply(revoked, commandId, store), about: { details: revoked.key.fingerprint } };
+      const about = { details: revoked.key.fingerprint };
+      return { result: keyReply(revoked, commandId, store), about, takesAway: revoked.isNew };
     },
   });
 };

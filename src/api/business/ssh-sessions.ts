@@ -4,15 +4,13 @@ import { notFound } from '../../domain/error.ts';
 import { present, snakeCased } from '../../domain/present.ts';
 import { listRefusedLogins } from '../../store/audit/audit.ts';
 import { type Command, runCommand } from '../../store/audit/commands.ts';
-import { requestClosing } from '../../store/audit/open-sessions.ts';
+import { requestClosing, withConfirmedJob } from '../../store/audit/open-sessions.ts';
 import { listPastSessions } from '../../store/audit/past-sessions.ts';
 import { fromTime, toTime } from '../../store/engine/time.ts';
 import type { BusinessDeps, BusinessRequest, Operation } from './operation.ts';
 
-export const listMySessions: Operation<'listMySessions'> = async ({ gateway }, { caller }) => {
-  const sessions = await gateway.sessions();
-  return openSessions(sessions.filter(({ userId }) => userId === caller.userId));
-};
+export const listMySessions: Operation<'listMySessions'> = (deps, { caller }) =>
+  openSessions(deps, (session) => session.userId === caller.userId);
 
 /** Closes one of the caller's own; anybody else's does not exist for them. */
 export const closeMySession: Operation<'closeMySession'> = (deps, request) =>
@@ -46,8 +44,9 @@ export async function closing(
     about: { target: id, ...(session && { clusterId: session.clusterId, subjectUserId: session.userId }) },
     async apply(tx) {
       if (!session) throw notFound(absent);
-      await requestClosing(tx, { id, text });
-      return { result: sessionBody(session), about: { details: session.loginName } };
+      const takesAway = await requestClosing(tx, { id, text });
+      const result = sessionBody(await withConfirmedJob(tx.db, session));
+      return { result, about: { details: session.loginName }, takesAway };
     },
   });
   // Only what is in the trail is done; closing twice does no harm.
@@ -90,8 +89,13 @@ export function pastSessionBody(session: PastSession) {
   };
 }
 
-export function openSessions(sessions: readonly SshSession[]) {
-  return { sessions: sessions.toSorted((a, b) => (a.openedAt < b.openedAt ? -1 : 1)).map(sessionBody) };
+export async function openSessions(
+  { store, gateway }: Pick<BusinessDeps, 'store' | 'gateway'>,
+  isAsked: (session: SshSession) => boolean,
+) {
+  const asked = (await gateway.sessions()).filter(isAsked);
+  const known = await Promise.all(asked.map((session) => withConfirmedJob(store.read, session)));
+  return { sessions: known.sort((a, b) => (a.openedAt < b.openedAt ? -1 : 1)).map(sessionBody) };
 }
 
 function sessionBody(session: SshSession) {

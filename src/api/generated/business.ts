@@ -2438,7 +2438,7 @@ export interface components {
             fingerprint: string;
             remote_address: string;
             login_node: string;
-            /** @description The Slurm job that it runs in, as squeue prints it; left out: it is on the login node */
+            /** @description The Slurm job that it runs in, as squeue prints it; left out: on the login node, or not among the jobs of the person that the cluster reported */
             job?: string;
             /** @description The node of the job */
             job_node?: string;
@@ -2459,7 +2459,7 @@ export interface components {
             fingerprint: string;
             remote_address: string;
             login_node: string;
-            /** @description The Slurm job that it runs in, as squeue prints it; left out: it is on the login node */
+            /** @description The Slurm job that it runs in, as squeue prints it; left out: on the login node, or not among the jobs of the person that the cluster reported */
             job?: string;
             /** @description The node of the job */
             job_node?: string;

@@ -11,7 +11,7 @@ export interface SshSession {
   fingerprint: string;
   remoteAddress: string;
   loginNode: string;
-  /** The job that it runs in, as `squeue` prints it, and on which of its nodes; left out where it runs on the login node. */
+  /** The job that it runs in, as `squeue` prints it, and on which of its nodes; left out where it runs on the login node, or none is confirmed. */
   job?: string;
   jobNode?: string;
   openedAt: string;

@@ -76,9 +76,8 @@ const longestShell = 255;
 export function parseLoginShell(shell: string): string {
   if (shell === '') throw invalidRequest('The shell is empty.');
   if (!shell.startsWith('/')) throw invalidRequest('The shell must be an absolute path, such as /bin/bash.');
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
-  if (/[\u0000-\u001f\u007f-\u009f]/.test(shell))
-    throw invalidRequest('The shell must not contain control characters.');
+  if (/[\p{C}\p{Zl}\p{Zp}]/u.test(shell))
+    throw invalidRequest('The shell must not contain control or invisible characters.');
   // It becomes a field of /etc/passwd on the clusters, where a colon ends it.
   if (shell.includes(':')) throw invalidRequest('The shell must not contain a colon.');
   if (shell.length > longestShell)

@@ -7,6 +7,7 @@ import type { Logger } from '../../lib/log.ts';
 import { type Rounds, startRounds } from '../../lib/rounds.ts';
 import type { AuditListing } from '../../store/audit/audit.ts';
 import {
+  dropErasureNames,
   endErasure,
   eraseTexts,
   findErasure,
@@ -29,7 +30,7 @@ const retryMs = 60_000;
 /** Woken where there may be a person to erase. */
 export function startErasures(deps: ErasureDeps): Rounds {
   return startRounds((stopping) => eraseAll(deps, stopping), {
-    // The disk may have been full.
+    // The disk may have been full, or the log read.
     everyMs: retryMs,
     onFault: (error) => deps.log.error('erasure.failed', { error: messageOf(error) }),
   });
@@ -52,6 +53,11 @@ async function eraseAll({ store, key, log, now }: ErasureDeps, signal: AbortSign
     };
     await inParts(nextSeq, redactSome, signal);
     if (signal.aborted) return;
+    await dropErasureNames(store, names.userId);
+    if (!(await store.emptyLog()))
+      throw new Error(
+        'The database is being read, and its log still has the names of a person who was erased.',
+      );
     await endErasure(store, names.userId);
     log.info('erasure.done', { userId: names.userId });
   }

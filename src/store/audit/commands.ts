@@ -57,6 +57,7 @@ const refusals = new WeakMap<Store, Map<string, Recent>>();
 /** No signed-in person can fill the trail by asking again and again. */
 const mostRefusals = 60;
 const refusalWindowMs = 60_000;
+const mostRefusalsADay = 1_000;
 const mostKinds = 20;
 
 /** A person's refusals within a minute: how many have an entry, and what the others were. */
@@ -64,27 +65,30 @@ interface Recent {
   count: number;
   since: number;
   further: Map<string, number>;
+  day: { entries: number; since: number };
 }
 
 /**
- * Writes down that an attempt was refused. Each has its entry, up to a bound a person and minute; what comes on top is
- * summed up in one more. Never throws.
+ * Writes down that an attempt was refused. Each has its entry, up to a bound a person and minute, and one a person and day; what
+ * comes on top is summed up in one more a minute. Never throws.
  */
 async function recordRefusal(store: Store, attempt: Attempt, error: unknown): Promise<void> {
   if (!(error instanceof DomainError) || !audited.has(error.code)) return;
   const people = refusals.get(store) ?? new Map<string, Recent>();
   refusals.set(store, people);
   const { userId } = attempt.caller;
+  const { now } = attempt;
   let recent = people.get(userId);
-  if (recent && attempt.now - recent.since >= refusalWindowMs) {
-    await sumUp(store, attempt, recent);
-    recent = undefined;
+  if (!recent || now - recent.since >= refusalWindowMs) {
+    const day = recent && now - recent.day.since < dayMs ? recent.day : { entries: 0, since: now };
+    if (recent) await sumUp(store, attempt, recent);
+    recent = { count: 0, since: now, further: new Map(), day };
+    people.set(userId, recent);
   }
-  recent ??= { count: 0, since: attempt.now, further: new Map() };
-  people.set(userId, recent);
   recent.count += 1;
   const result = `refused: ${error.code}`;
-  if (recent.count <= mostRefusals) {
+  if (recent.count <= mostRefusals && recent.day.entries < mostRefusalsADay) {
+    recent.day.entries += 1;
     await append(store, { ...entryOf(attempt, result), details: error.message });
     return;
   }
@@ -129,7 +133,14 @@ export interface Command<T, Found = void> {
   /** What `apply` has to know: asked with the questions that come before it, it is no wait of its own for all other writes. */
   read?(tx: Tx): Promise<Found>;
   /** Makes the change; `about` is what only now is known of what it was made on. */
-  apply(tx: Tx, commandId: string, found: Found): Promise<{ result: T; about?: LateAbout }>;
+  apply(tx: Tx, commandId: string, found: Found): Promise<Applied<T>>;
+}
+
+interface Applied<T> {
+  result: T;
+  about?: LateAbout;
+  /** Of one of the `takingWrites`: whether something is less now. Where nothing is, nothing was written. */
+  takesAway?: boolean;
 }
 
 /** What is known of a change once it was made; a `reason` takes the place of the one that was given. */
@@ -191,8 +202,10 @@ async function run<T, Found>(
       }
       return { commandId: earlier.id, replayed: true, result: JSON.parse(earlier.result) as T };
     }
-    if (own) requireShare(own, now);
-    const { result, about } = await apply(tx, commandId, found as Found);
+    const mayTake = takingWrites.includes(operation);
+    if (own && !mayTake) requireShare(own, now);
+    const { result, about, takesAway = false } = await apply(tx, commandId, found as Found);
+    if (own && mayTake && !takesAway) requireShare(own, now);
     await insertRow(tx.db, 'commands', {
       id: commandId,
       actor_user_id: caller.userId,
@@ -207,12 +220,15 @@ async function run<T, Found>(
   });
 }
 
-/** What any member may write, and is kept for good. What takes access away is never among it. */
+/** Possible however much the person has changed, where they take something away. */
+const takingWrites: readonly string[] = ['revokeSshKey', 'withdrawAccessRequest', 'closeMySession'];
+/** What any member may write, and is kept for good. */
 export const ownWrites: readonly string[] = [
   'registerSshKey',
   'renameSshKey',
   'setLoginPreferences',
   'requestAccess',
+  ...takingWrites,
 ];
 const mostOwnWrites = 1_000;
 

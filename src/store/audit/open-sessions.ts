@@ -4,6 +4,7 @@
  */
 import type { SshSession } from '../../domain/access/ssh-session.ts';
 import type { AuditRecord, SessionEntry } from '../../domain/audit/audit.ts';
+import { findObservation } from '../clusters/observations.ts';
 import type { Reader, Store, Tx } from '../engine/index.ts';
 import { findRow, listRows, updateRows } from '../engine/rows.ts';
 import { toTime } from '../engine/time.ts';
@@ -29,10 +30,13 @@ export interface Closing {
   text: string;
 }
 
-/** Has the server that has the session close it, where that is another one. */
-export async function requestClosing(tx: Tx, { id, text }: Closing): Promise<void> {
+/** Has the server that has the session close it, where that is another one. Returns whether it was not asked to before. */
+export async function requestClosing(tx: Tx, { id, text }: Closing): Promise<boolean> {
+  const session = await findRow(tx.db, 'open_sessions', { id });
+  if (session?.closing != null) return false;
   await updateRows(tx.db, 'open_sessions', { id }, { closing: text });
   tx.changed({ kind: 'closing', sessionId: id });
+  return true;
 }
 
 export async function listClosings(db: Reader, serverId: string): Promise<Closing[]> {
@@ -221,6 +225,7 @@ async function append(tx: Tx, entry: SessionEntry): Promise<void> {
   if (!entry.operation.startsWith('ssh.session.')) return;
   if (entry.subjectUserId) tx.changed({ kind: 'sessions', userId: entry.subjectUserId });
   if (entry.operation === 'ssh.session.opened') {
+    const session = entry.session && (await withConfirmedJob(tx.db, entry.session));
     const opened: Opened = {
       at: entry.at,
       actor_user_id: entry.actorUserId,
@@ -229,7 +234,7 @@ async function append(tx: Tx, entry: SessionEntry): Promise<void> {
       subject_user_id: entry.subjectUserId ?? null,
       source_address: entry.sourceAddress ?? '',
       details: entry.details ?? '',
-      ...(entry.session && { session: entry.session }),
+      ...(session && { session }),
     };
     const row = { id: entry.target, entry: JSON.stringify(opened), server_id: tx.server.id };
     // One entry too many must not keep all that follow from being written.
@@ -239,15 +244,36 @@ async function append(tx: Tx, entry: SessionEntry): Promise<void> {
       .onConflict((conflict) => conflict.column('id').doNothing())
       .execute();
   } else {
-    await addPastSession(tx, { seq, entry, organizationId });
     const [row] = await tx.db
       .deleteFrom('open_sessions')
       .where('id', '=', entry.target)
-      .returning('presumed_seq')
+      .returning(['entry', 'presumed_seq'])
       .execute();
+    const opened = row && (JSON.parse(row.entry) as Opened).session;
+    const session = entry.session && (await withConfirmedJob(tx.db, entry.session, opened));
+    await addPastSession(tx, { seq, entry: { ...entry, ...(session && { session }) }, organizationId });
     // What its own server says goes before what another one presumed.
     if (row && row.presumed_seq !== null) await deletePastSession(tx, row.presumed_seq);
   }
+}
+
+/**
+ * The session, with its job only where the cluster reports that job as the person's, on that node, or did so when the session
+ * `opened`: the job is named by what runs as the person.
+ */
+export async function withConfirmedJob(
+  db: Reader,
+  { job, jobNode, ...session }: SshSession,
+  opened?: SshSession,
+): Promise<SshSession> {
+  if (job === undefined || jobNode === undefined) return session;
+  const known = { ...session, job, jobNode };
+  if (opened?.job === job && opened.jobNode === jobNode) return known;
+  const { runningJobs = [] } = (await findObservation(db, session.clusterId, 'slurm'))?.report ?? {};
+  const isReported = runningJobs.some(
+    ({ id, user, machines }) => id === job && user === session.username && machines.includes(jobNode),
+  );
+  return isReported ? known : session;
 }
 
 /** The entry in the trail, with the organization of its cluster. */

@@ -40,6 +40,8 @@ export interface Connections extends Reading, AsyncDisposable {
    * sees before. One at a time, for the caller to see to.
    */
   transact<T>(body: (db: Transaction<Schema>) => Promise<T>, options: { flush: boolean }): Promise<T>;
+  /** Takes out of the engine's own log what no row has any more; false while that is read, and so cannot be done. */
+  emptyLog(): Promise<boolean>;
   /** Runs the schema migration, before any other query; no other server migrates at the same time. */
   migrating<T>(body: (db: Kysely<Schema>) => Promise<T>): Promise<T>;
   /**

@@ -40,7 +40,8 @@ export interface Tx {
 /** What a query needs: the reading connection or a transaction. */
 export type Reader = Kysely<Schema>;
 
-export interface Store extends Pick<Connections, 'findObstacle' | 'failure' | 'formerPrimaries'> {
+export interface Store
+  extends Pick<Connections, 'findObstacle' | 'failure' | 'formerPrimaries' | 'emptyLog'> {
   /** For single queries: no one waits for another, and each sees what was committed before. */
   readonly read: Reader;
   readonly observationAges: ObservationAges;
@@ -116,6 +117,7 @@ export function createStore(
     messages: announced.messages,
     readSnapshot: connections.readSnapshot,
     findObstacle: connections.findObstacle,
+    emptyLog: connections.emptyLog,
     failure: connections.failure,
     formerPrimaries: connections.formerPrimaries,
     write,

@@ -239,7 +239,7 @@ export async function listLastLogins(db: Reader, organizationId: string): Promis
 export async function revokeSshKey(
   tx: Tx,
   revocation: { userId: string; keyId: string },
-): Promise<{ key: SshKey; set: SshKeySet }> {
+): Promise<{ key: SshKey; set: SshKeySet; isNew: boolean }> {
   const { userId, keyId } = revocation;
   const [row, set, active] = await Promise.all([
     findRow(tx.db, 'ssh_keys', { id: keyId, user_id: userId }),
@@ -247,13 +247,13 @@ export async function revokeSshKey(
     listActiveFingerprints(tx.db, userId),
   ]);
   if (!row || !set) throw keyNotFound();
-  if (row.lifecycle_state === 'revoked') return { key: keyOf(row), set };
+  if (row.lifecycle_state === 'revoked') return { key: keyOf(row), set, isNew: false };
   const revoked = { lifecycle_state: 'revoked' as const, revoked_at: toTime(tx.now) };
   await updateRows(tx.db, 'ssh_keys', { id: keyId }, revoked);
   await awaitDrops(tx, { userId, keyId, fingerprint: row.fingerprint });
   const left = active.filter((fingerprint) => fingerprint !== row.fingerprint);
   const next = { userId, generation: set.generation + 1, active: left };
-  return { key: keyOf({ ...row, ...revoked }), set: await advanceKeySet(tx, next) };
+  return { key: keyOf({ ...row, ...revoked }), set: await advanceKeySet(tx, next), isNew: true };
 }
 
 function keyNotFound(): DomainError {

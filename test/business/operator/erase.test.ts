@@ -106,6 +106,10 @@ testOnFile(
       () => service.app.store.read.selectFrom('erasures').select('user_id').execute(),
       (left) => left.length === 0,
     );
+    await eventually(
+      async () => readFileSync(join(service.dataDir, 'data/andromeda.db-wal'), 'latin1').toLowerCase(),
+      (log) => !log.includes('robert@') && !log.includes('subject-bob'),
+    );
     const sessions = service.app.store.read.selectFrom('ssh_sessions').select(['end_reason', 'commands']);
     assert.deepEqual(await sessions.execute(), [
       { end_reason: 'closed for [erased]', commands: JSON.stringify(['mail "[erased]"']) },

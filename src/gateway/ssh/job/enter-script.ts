@@ -1,7 +1,8 @@
 /**
  * What runs on a login node, as the person, to get into a job of theirs: Slurm is asked which job runs at this moment, and a step
  * of it becomes an OpenSSH server for this one connection (step-script.ts). Both scripts are sh, and report by lines on the standard
- * error that begin with `andromeda-job` and the session's secret, as start-up files of the account write there as well:
+ * error that begin with `andromeda-job`. Start-up files of the account can write there as well: what is said counts for the
+ * person's own screen, and a record takes only what the cluster's controller reports (`withConfirmedJob`).
  *
  *   refused <text>                          there is no way in, and why; ahead of it `job <id>|<nodes>|<name>` for each running job
  *   in <id>|<node>                          the step starts
@@ -19,8 +20,7 @@ const triedSeconds = 10;
 const noticesBefore = '600 120';
 
 const enter = `
-IFS= read -r ANDROMEDA_JOB_SECRET && export ANDROMEDA_JOB_SECRET
-say() { printf 'andromeda-job %s %s\\n' "$ANDROMEDA_JOB_SECRET" "$*" >&2; }
+say() { printf 'andromeda-job %s\\n' "$*" >&2; }
 refuse() { say "refused $*"; exit 1; }
 # What was printed before, on standard output, without a line end: SSH's first line begins a line.
 echo
@@ -118,7 +118,7 @@ export function enterJobLine({ id = '', node = '' }: JobTarget): string {
   return commandLine('/bin/sh', `wanted='${id}' node='${node}' step=${quoted}\n${enter}`);
 }
 
-/** What is sent first: the secret, the key to let in, then the server's own. */
-export function enterJobInput(secret: string, authorizedKey: string, hostKey: string): string {
-  return `${secret}\n${authorizedKey}\n${hostKey.trimEnd()}\n.\n`;
+/** What is sent first: the key to let in, then the server's own. */
+export function enterJobInput(authorizedKey: string, hostKey: string): string {
+  return `${authorizedKey}\n${hostKey.trimEnd()}\n.\n`;
 }

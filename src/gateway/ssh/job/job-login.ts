@@ -2,7 +2,6 @@
  * A login into a job: as the person on the login node, which starts a step of the job, and over its standard input and output
  * SSH once more, to an OpenSSH server that is that step (step-script.ts). Its host key is made here, for this connection alone.
  */
-import { randomUUID } from 'node:crypto';
 import { blobOf, generateSshKey } from '../../../lib/ssh/public-key.ts';
 import { DISCONNECT, SSH } from '../../../lib/ssh/wire.ts';
 import { logIn, type NodeFailure, type NodeOptions, openLoginNode } from '../relay/login-node.ts';
@@ -13,7 +12,7 @@ import { ChannelStream } from './channel-stream.ts';
 import { enterJobInput, enterJobLine } from './enter-script.ts';
 
 export interface EnteredJob {
-  /** As `squeue` prints it. */
+  /** As `squeue` prints it. What runs as the person says so. */
   id: string;
   node: string;
   /** Carries it all: it is to be kept alive, and ended in the end. */
@@ -52,7 +51,6 @@ class JobEntry {
   readonly #options: JobOptions;
   readonly #loginNode: Transport;
   readonly #late: NodeJS.Timeout;
-  readonly #secret = randomUUID();
   #job: EnteredJob | undefined;
   #line = '';
   #listed: string[] = [];
@@ -77,7 +75,7 @@ class JobEntry {
       onError: (text) => this.#onText(text),
     });
     const authorized = `ssh-ed25519 ${key.getPublicSSH().toString('base64')}`;
-    channel.write(enterJobInput(this.#secret, authorized, hostKey.privateKey));
+    channel.write(enterJobInput(authorized, hostKey.privateKey));
     const node = new Transport({
       ...{ socket: channel, barrier, limits, handshakeMs },
       offer: offerToNode(cipher),
@@ -128,9 +126,9 @@ class JobEntry {
 
   #onLine(line: string): void {
     // What a start-up file of the account printed without a line end stands ahead of it.
-    const [, secret, verb = '', rest = ''] = /andromeda-job ([-0-9a-f]+) (\w+) (.*)$/.exec(line) ?? [];
+    const [, verb, rest = ''] = /andromeda-job (\w+) (.*)$/.exec(line) ?? [];
     const [id = '', node = '', name = ''] = rest.split('|');
-    if (secret !== this.#secret) this.#onOtherLine(line);
+    if (verb === undefined) this.#onOtherLine(line);
     else if (verb === 'in') this.#job ??= { id, node, loginNode: this.#loginNode };
     else if (verb === 'job' && this.#listed.length < mostListed)
       this.#listed.push(`${id} on ${node}: ${name}`);

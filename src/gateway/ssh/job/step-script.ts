@@ -2,7 +2,7 @@
 
 /** Inside the job: the host key and the key to let in come by standard input, up to a line with a dot; then SSH does. */
 export const stepScript = `
-say() { printf 'andromeda-job %s %s\\n' "$ANDROMEDA_JOB_SECRET" "$*" >&2; }
+say() { printf 'andromeda-job %s\\n' "$*" >&2; }
 umask 077
 new=$(mktemp -d /tmp/andromeda-job.XXXXXX) || { say "refused There is no room in /tmp on $(hostname)."; exit 1; }
 # Slurm ends what is left of a step where it follows processes by cgroups, and only there.

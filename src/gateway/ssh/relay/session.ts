@@ -311,7 +311,9 @@ export class Session {
 
   /** The same for every line of the log about this session. */
   #logFields() {
-    const { channels: _c, bytesUp: _u, bytesDown: _d, openedAt: _o, ...fields } = this.info() ?? {};
+    // What runs as the person names the job, and nothing here confirms it.
+    const { job: _j, jobNode: _n, ...about }: Partial<SshSession> = this.info() ?? {};
+    const { channels: _c, bytesUp: _u, bytesDown: _d, openedAt: _o, ...fields } = about;
     return fields;
   }
 

@@ -74,6 +74,8 @@ function serving(options: PostgresOptions & { target: PostgresTarget; primary: P
     failure: () => listening.failure,
     formerPrimaries: () => primary.former,
     findObstacle: () => findObstacle(primary),
+    // It is the database server's.
+    emptyLog: async () => true,
     others: {
       announce: (db, changes) => writes.announce(db, changes),
       listen: (listeners) => listening.listen(listeners),

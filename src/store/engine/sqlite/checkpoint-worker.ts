@@ -14,18 +14,19 @@ function serve(port: MessagePort, { file }: { file: string }): void {
   database.pragma('synchronous = FULL');
   // For readings that began long ago; writes wait as long.
   database.pragma('busy_timeout = 100');
-  port.on('message', (what: 'checkpoint' | 'close') => {
-    if (what === 'checkpoint') return port.postMessage(checkpoint(database));
+  port.on('message', (what: 'restart' | 'truncate' | 'close') => {
+    if (what !== 'close') return port.postMessage(checkpoint(database, what));
     database.close();
     port.close();
   });
 }
 
-function checkpoint(database: Database.Database): CheckpointResult {
+function checkpoint(database: Database.Database, mode: 'restart' | 'truncate'): CheckpointResult {
   try {
-    const [state] = database.pragma('wal_checkpoint(restart)') as { busy: number }[];
+    const [state] = database.pragma(`wal_checkpoint(${mode})`) as { busy: number }[];
     // The first commit into a restarted log flushes the log's header: this one does, and changes nothing.
-    if (state?.busy === 0) database.pragma('user_version = 0');
+    if (state?.busy !== 0) return { code: 'SQLITE_BUSY', message: 'the log is read' };
+    database.pragma('user_version = 0');
     return { code: undefined, message: '' };
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;

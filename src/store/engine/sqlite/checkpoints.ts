@@ -14,6 +14,8 @@ import type { StatementCache } from './kysely.ts';
 export interface Checkpoints {
   /** Begins one when the log is long; the connection must not be in a transaction. */
   begin(connection: StatementCache): void;
+  /** Makes one that leaves nothing in the log; false where that is read. The connection must not be in a transaction. */
+  empty(): Promise<boolean>;
   done(): Promise<void> | undefined;
   close(): Promise<void>;
 }
@@ -45,17 +47,25 @@ export function createCheckpoints(file: string, longLog: number, onFailure: OnFa
     return thread;
   }
 
-  async function run(): Promise<void> {
+  async function run(mode: 'restart' | 'truncate'): Promise<boolean> {
     worker ??= start();
     worker.ref();
     const { code, message } = await new Promise<CheckpointResult>((resolve) => {
       settle = resolve;
-      worker?.postMessage('checkpoint');
+      worker?.postMessage(mode);
     });
     worker.unref();
-    if (!code?.startsWith('SQLITE_IOERR')) return;
+    if (!code?.startsWith('SQLITE_IOERR')) return code === undefined;
     onFailure(new Error(message));
-    await new Promise(() => {});
+    return new Promise(() => {});
+  }
+
+  function begin(mode: 'restart' | 'truncate'): Promise<boolean> {
+    const outcome = run(mode);
+    running = outcome.then(() => {
+      running = undefined;
+    });
+    return outcome;
   }
 
   return {
@@ -64,9 +74,11 @@ export function createCheckpoints(file: string, longLog: number, onFailure: OnFa
       if (pages < longLog) next = longLog;
       if (pages < next || running) return;
       next = pages + longLog;
-      running = run().finally(() => {
-        running = undefined;
-      });
+      void begin('restart');
+    },
+    async empty() {
+      while (running) await running;
+      return begin('truncate');
     },
     done: () => running,
     async close() {

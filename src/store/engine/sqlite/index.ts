@@ -74,6 +74,8 @@ export function openSqlite(file: string): SqliteConnections {
       threads.checkpoints.begin(writing);
       return result;
     },
+    // In no transaction. A process that does not serve closes the log before long, which deletes it.
+    emptyLog: () => writer.connection().execute(async () => !threads || threads.checkpoints.empty()),
     flushBeside(onFailure) {
       database.pragma('wal_autocheckpoint = 0');
       database.pragma('synchronous = NORMAL');

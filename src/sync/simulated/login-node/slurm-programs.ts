@@ -53,7 +53,7 @@ $(grep "^$id|$USER|" "$jobs")
 END
 [ -n "$id" ] && [ -n "$found" ] || { echo 'This cluster is simulated, and starts no jobs.' >&2; exit 1; }
 id "$USER" > /dev/null 2>&1 ||
-  { echo "andromeda-job $ANDROMEDA_JOB_SECRET refused A simulated job takes a service that was started as root." >&2; exit 1; }
+  { echo "andromeda-job refused A simulated job takes a service that was started as root." >&2; exit 1; }
 export SLURM_JOB_ID="$id" SLURM_JOB_NAME="$name" SLURM_JOB_NODELIST="$node" SLURMD_NODENAME="$node"
 export CUDA_VISIBLE_DEVICES="$gpus"
 exec 3<&0

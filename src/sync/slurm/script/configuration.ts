@@ -28,9 +28,10 @@ hide() {
 # The keys that a block sets, as a pattern; those that a file may have several of are not among them.
 keys_in() {
   awk "$slurm_lines"'
+    function add_key(  key) { key = key_of(line); line = ""; if (key !~ /^(|[?]|nodename|nodeset|downnodes|frontendname|slurmctldhost|include)$/) keys = keys "|" key }
     { line = line read_line($0) }
-    !joins { key = key_of(line); line = ""; if (key !~ /^(|[?]|nodename|nodeset|downnodes|frontendname|slurmctldhost|include)$/) keys = keys "|" key }
-    END { print "^(-" keys ")$" }' "$1"
+    !joins { add_key() }
+    END { add_key(); print "^(-" keys ")$" }' "$1"
 }
 block_marks() {
   printf '%s\n' '# BEGIN andromeda: written by the access service, what is changed between these lines is lost'

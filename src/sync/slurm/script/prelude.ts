@@ -72,8 +72,9 @@ slurm_lines='
   }
   function value_of(line) {
     gsub(/\\\\/, "\001", line); gsub(/\\/, "", line); gsub(/\001/, "\\", line)
-    if (key_of(line) == "include") sub(/^[^ \t]*[ \t]*/, "", line); else sub(/^[^=]*=[ \t\r\f\v]*/, "", line)
-    if (line ~ /^"/) { line = substr(line, 2); sub(/".*/, "", line) } else sub(/[ \t\r\f\v].*/, "", line)
+    is_include = key_of(line) == "include"
+    if (is_include) sub(/^[^ \t]*[ \t]*/, "", line); else sub(/^[^=]*=[ \t\r\f\v]*/, "", line)
+    if (line ~ /^"/ && !is_include) { line = substr(line, 2); sub(/".*/, "", line) } else sub(/[ \t\r\f\v].*/, "", line)
     return line
   }'
 
@@ -81,19 +82,23 @@ slurm_lines='
 # counts; all: each of them.
 conf_value() {
   [ ! -f "$conf" ] || awk -v key="$1" -v all="$2" -v file="$conf" -v dir="$etc" "$slurm_lines"'
-    function read_file(path,  raw, line, name, found) {
+    function read_file(path,  raw, line) {
       while ((getline raw < path) > 0) {
         line = line read_line(raw)
         if (joins) continue
-        found = key_of(line)
-        if (found == "clustername") cluster = value_of(line)
-        if (found == "include" && depth < 10) {
-          name = value_of(line); gsub(/%c/, cluster, name)
-          depth++; read_file(name ~ /^\// ? name : dir "/" name); depth--
-        } else if (found == tolower(key)) { value = value_of(line); if (all) print value }
-        line = ""
+        take(line); line = ""
       }
+      # The last one, where it went on with none to come.
+      take(line)
       close(path)
+    }
+    function take(line,  name, found) {
+      found = key_of(line)
+      if (found == "clustername") cluster = value_of(line)
+      if (found == "include" && depth < 10) {
+        name = value_of(line); gsub(/%c/, cluster, name)
+        depth++; read_file(name ~ /^\// ? name : dir "/" name); depth--
+      } else if (found == tolower(key)) { value = value_of(line); if (all) print value }
     }
     BEGIN { read_file(file); if (!all) print value }'
 }
