@@ -230,12 +230,14 @@ test('the log is emptied of what no row has any more between writes, and not whi
   const hasName = () => readFileSync(`${file}-wal`, 'latin1').includes('a-name-to-forget');
   await store.write(insert('a-name-to-forget'));
   await store.write(({ db }) => db.deleteFrom('counters').where('name', '=', 'a-name-to-forget').execute());
-  {
-    using reading = new Database(file, { readonly: true });
+  const reading = new Database(file, { readonly: true });
+  try {
     reading.exec('begin');
     reading.prepare('select name from counters').all();
     assert.equal(await store.emptyLog(), false);
     assert.ok(hasName());
+  } finally {
+    reading.close();
   }
   const writes = Array.from({ length: 20 }, (_, at) => store.write(insert(`w${at}`)));
   assert.ok(await store.emptyLog());
