@@ -198,9 +198,13 @@ test('a login into a job', { skip: noSlurm }, async (t) => {
   await t.test('when the job ends, so does its session, with the reason, and nothing is left', async () => {
     const id = await submit('-w a1 -J short');
     const open = await stay(`+${id}`);
-    const { body } = await service.business('/operator/sessions', { as: 'root' });
-    const session = body.sessions.find((one: { job: string }) => one.job === id);
-    assert.equal(session.job_node, 'a1');
+    // From the next report on, which names the job.
+    const nodes = async () => {
+      const { body } = await service.business('/operator/sessions', { as: 'root' });
+      const ofJob = body.sessions.filter((one: { job?: string }) => one.job === id);
+      return ofJob.map((one: { job_node: string }) => one.job_node);
+    };
+    await becomes(nodes, ['a1']);
     await cancel(id);
     assert.match((await open.ended).err, new RegExp(`Job ${id} ended \\(CANCELLED\\)\\.`));
     await becomes(() => lab.shell('a1', "pgrep -fau abe 'sleep 77777|andromeda-job'"), '');

@@ -87,7 +87,7 @@ export function createStore(
   connections: Connections,
   { clock, access, log, server, onClosed }: CreateStoreOptions,
 ): Store {
-  const { others } = connections;
+  const { others, findObstacle, emptyLog, failure, formerPrimaries } = connections;
   const announced = announcements(others, log);
   const run = createWriter(connections);
   const observationAges = createObservationAges(clock, others && announced.announceObservation);
@@ -116,10 +116,7 @@ export function createStore(
     server,
     messages: announced.messages,
     readSnapshot: connections.readSnapshot,
-    findObstacle: connections.findObstacle,
-    emptyLog: connections.emptyLog,
-    failure: connections.failure,
-    formerPrimaries: connections.formerPrimaries,
+    ...{ findObstacle, emptyLog, failure, formerPrimaries },
     write,
     writeOwn: (body) => writeOwn(connections, write, body),
     fullAt: () => fullAt,

@@ -33,35 +33,13 @@ export const longLogBytes = 4 * 2 ** 20;
 
 /** Checkpoints of a database, whose log is long from so many pages on. `onFailure` is called when the disk fails. */
 export function createCheckpoints(file: string, longLog: number, onFailure: OnFailure): Checkpoints {
-  let worker: Worker | undefined;
-  let settle: (result: CheckpointResult) => void = () => {};
+  const thread = checkpointThread(file, onFailure);
   let running: Promise<void> | undefined;
   /** After one that could not empty the log, for a long reading goes on or the disk is full, not at every commit again. */
   let next = longLog;
 
-  function start(): Worker {
-    const thread = startWorker('store/engine/sqlite/checkpoint-worker', { file });
-    thread.on('message', (result: CheckpointResult) => settle(result)).on('error', onFailure);
-    // The idle thread does not keep the process alive.
-    thread.unref();
-    return thread;
-  }
-
-  async function run(mode: 'restart' | 'truncate'): Promise<boolean> {
-    worker ??= start();
-    worker.ref();
-    const { code, message } = await new Promise<CheckpointResult>((resolve) => {
-      settle = resolve;
-      worker?.postMessage(mode);
-    });
-    worker.unref();
-    if (!code?.startsWith('SQLITE_IOERR')) return code === undefined;
-    onFailure(new Error(message));
-    return new Promise(() => {});
-  }
-
   function begin(mode: 'restart' | 'truncate'): Promise<boolean> {
-    const outcome = run(mode);
+    const outcome = thread.run(mode);
     running = outcome.then(() => {
       running = undefined;
     });
@@ -83,6 +61,39 @@ export function createCheckpoints(file: string, longLog: number, onFailure: OnFa
     done: () => running,
     async close() {
       await running;
+      await thread.close();
+    },
+  };
+}
+
+/** One at a time, on a thread that starts with the first. */
+function checkpointThread(file: string, onFailure: OnFailure) {
+  let worker: Worker | undefined;
+  let settle: (result: CheckpointResult) => void = () => {};
+
+  function start(): Worker {
+    const thread = startWorker('store/engine/sqlite/checkpoint-worker', { file });
+    thread.on('message', (result: CheckpointResult) => settle(result)).on('error', onFailure);
+    // The idle thread does not keep the process alive.
+    thread.unref();
+    return thread;
+  }
+
+  return {
+    /** Whether all of it was done. */
+    async run(mode: 'restart' | 'truncate'): Promise<boolean> {
+      worker ??= start();
+      worker.ref();
+      const { code, message } = await new Promise<CheckpointResult>((resolve) => {
+        settle = resolve;
+        worker?.postMessage(mode);
+      });
+      worker.unref();
+      if (!code?.startsWith('SQLITE_IOERR')) return code === undefined;
+      onFailure(new Error(message));
+      return new Promise(() => {});
+    },
+    async close() {
       if (!worker) return;
       const ended = new Promise((resolve) => worker?.once('exit', resolve));
       worker.ref();
