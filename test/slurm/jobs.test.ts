@@ -202,9 +202,9 @@ test('a login into a job', { skip: noSlurm }, async (t) => {
     const nodes = async () => {
       const { body } = await service.business('/operator/sessions', { as: 'root' });
       const ofJob = body.sessions.filter((one: { job?: string }) => one.job === id);
-      return ofJob.map((one: { job_node: string }) => one.job_node);
+      return ofJob.map((one: { job_node: string }) => one.job_node).join();
     };
-    await becomes(nodes, ['a1']);
+    await becomes(nodes, 'a1');
     await cancel(id);
     assert.match((await open.ended).err, new RegExp(`Job ${id} ended \\(CANCELLED\\)\\.`));
     await becomes(() => lab.shell('a1', "pgrep -fau abe 'sleep 77777|andromeda-job'"), '');
