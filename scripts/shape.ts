@@ -50,7 +50,7 @@ function sizes(): Figure[] {
   const lines = [...sources.values()].reduce((sum, text) => sum + linesOf(text), 0);
   return [
     { name: 'lines of src', value: lines, aim: 70_000, bound: 81_756 },
-    { name: 'files of src', value: sources.size, aim: 560, bound: 582 },
+    { name: 'files of src', value: sources.size, aim: 560, bound: 580 },
     {
       name: 'files of at most 30 lines with one importer',
       value: slight.length,
@@ -124,7 +124,7 @@ function documents(): Figure[] {
   const count = globSync('docs/**/*.md', { cwd: root })
     .map((file) => readFileSync(join(root, file), 'utf8').split(/\s+/).length)
     .reduce((sum, length) => sum + length, 0);
-  return [{ name: 'words of docs/', value: count, aim: 30_000, bound: 31_805 }];
+  return [{ name: 'words of docs/', value: count, aim: 30_000, bound: 31_793 }];
 }
 
 function linesOf(text: string): number {

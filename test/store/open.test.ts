@@ -66,7 +66,7 @@ test('a file that is no database, and a directory in its place, are refused with
   mkdirSync(join(directory.path, 'other/andromeda.db'), { recursive: true });
   await assert.rejects(openStore(join(directory.path, 'other')), {
     code: 'invalid_state',
-    message: /cannot be opened/,
+    message: /is a directory, and has to be none/,
   });
 });
 
