@@ -1,6 +1,6 @@
 /** What must be mended, when it is tried again, and what the service says of its keys and backups. */
 import assert from 'node:assert/strict';
-import { mkdirSync, rmdirSync } from 'node:fs';
+import { mkdirSync, rmdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { noteBackupFailure, noteDrill, noteKeptBackup } from '../../../src/store/data-dir/last-backup.ts';
@@ -76,8 +76,10 @@ test('GET /operator/problems: in a sentence, newest first, with the one thing to
 test('GET /operator/problems: a copy of the audit trail that cannot be written, until it can', async () => {
   using directory = temporaryDirectory();
   const file = join(directory.path, 'trail.jsonl');
-  mkdirSync(file);
   await using service = await startTestApp({ config: { audit: { file } } });
+  rmSync(file, { force: true });
+  mkdirSync(file);
+  await service.write('/me/login-preferences', { as: 'ada', method: 'PUT', body: { shell: '/bin/zsh' } });
   const list = async () => {
     const { body } = await service.business('/operator/problems', { as: 'root' });
     return body.problems.filter(({ area }: { area: string }) => area === 'audit');
