@@ -2,7 +2,6 @@
  * The built-in issuer: sign-ins with a password, each a device's from its code to its tokens, against the hash of the password alone;
  * one after the other, since an account takes no two passwords at once; and refreshes. Its callers are in the same process, so that a figure says at least how fast it is.
  */
-
 import { hashPassword, verifyPassword } from '../../src/api/identity/password.ts';
 import { setPassword } from '../../src/store/people/identities.ts';
 import { ada, refresh, signIn, startHarness } from '../../test/identity/issuer/harness.ts';

@@ -2,7 +2,6 @@
  * What servers ask of each other: answers are counted, only live ones are waited for, and nobody is waited for too long. A
  * recheck of all gateways is such a question.
  */
-
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';

@@ -1,5 +1,4 @@
 /** A root directory with libc, libstdc++ and a shell, and nothing else: what a clean Debian has, without Node. */
-
 import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
 import { copyFileSync, linkSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

@@ -1,5 +1,4 @@
 /** The executable that `npm run build` makes, where nothing of the checkout and no Node is. */
-
 import assert from 'node:assert/strict';
 import { execFile, spawn, spawnSync } from 'node:child_process';
 import {

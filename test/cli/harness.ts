@@ -1,5 +1,4 @@
 /** Commands by function against small servers, with a state directory of their own. */
-
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';

@@ -1,5 +1,4 @@
 /** A session bus of its own with a real gnome-keyring, unlocked, as on somebody's desktop. */
-
 import { execFileSync, spawn } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';

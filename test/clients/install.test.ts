@@ -1,5 +1,4 @@
 /** From an empty home to a shell on a cluster, with the client that the service hands out, in each way that it offers. */
-
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import {

@@ -1,5 +1,4 @@
 /** The commands people use every day, against the whole service, with real ssh. */
-
 import assert from 'node:assert/strict';
 import { execFile, execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';

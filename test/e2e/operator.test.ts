@@ -1,5 +1,4 @@
 /** An installation from nothing, by its operator, with the real program and real ssh: README, "Your own installation". */
-
 import assert from 'node:assert/strict';
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';

@@ -1,5 +1,4 @@
 /** The walk of the README with the real clients: each command is taken from the page that `npm start` prints. */
-
 import assert from 'node:assert/strict';
 import { execFile, execFileSync, spawn } from 'node:child_process';
 import { readFileSync, statSync, writeFileSync } from 'node:fs';

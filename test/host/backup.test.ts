@@ -1,5 +1,4 @@
 /** `andromeda backup` and `restore`: what they say, beside a service that runs. */
-
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import {

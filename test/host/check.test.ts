@@ -1,5 +1,4 @@
 /** `andromeda check`: what would keep a service from starting or serving, in words and by its exit status. */
-
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import {

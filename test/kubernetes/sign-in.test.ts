@@ -1,5 +1,4 @@
 /** From a kubeconfig of the Platform API, over the embedded issuer, to a name that a binding has. */
-
 import assert from 'node:assert/strict';
 import { execFile, spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';

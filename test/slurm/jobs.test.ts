@@ -1,5 +1,4 @@
 /** Logins into a running job on a real Slurm cluster: `<cluster>.<user>+job`. */
-
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';

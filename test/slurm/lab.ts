@@ -1,5 +1,4 @@
 /** A real Slurm cluster for a test file, brought up by scripts/slurm-lab; and why there is none where there is none. */
-
 import assert from 'node:assert/strict';
 import { execFile, execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, writeFileSync } from 'node:fs';

@@ -1,5 +1,4 @@
 /** `ssh-access` and the gateway decide alike, whatever happened before. */
-
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { PlatformDeps, PlatformRequest } from '../../src/api/platform/access.ts';

@@ -1,5 +1,4 @@
 /** Reviews of members' access: what gets an end and what does not, and what keeps it. */
-
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Lab } from '../../src/domain/clusters/lab.ts';

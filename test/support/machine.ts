@@ -2,7 +2,6 @@
  * Nearly a machine of its own: mounts, processes and network that nothing outside of it sees, on this machine's programs.
  * systemd cannot run in it; `systemctl` does what the unit's lines for it say, and nothing more.
  */
-
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

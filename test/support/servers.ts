@@ -1,5 +1,4 @@
 /** Several servers in this process, on one store: each writes as itself, and sends messages to the others. */
-
 import { EventEmitter } from 'node:events';
 import { newId } from '../../src/domain/id.ts';
 import type { Store } from '../../src/store/engine/index.ts';

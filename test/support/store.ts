@@ -1,5 +1,4 @@
 /** A store in a directory of its own, filled from a lab. */
-
 import { type TestContext, test } from 'node:test';
 import type { AccessPolicy } from '../../src/domain/access/lapse.ts';
 import type { SlurmReport } from '../../src/domain/access/manifest.ts';

@@ -1,5 +1,4 @@
 /** A real systemd, in a container of this machine's own programs whose /etc and /var are empty. */
-
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -1,5 +1,4 @@
 /** Reviews of members' access, carried out: what is due gets an end, with an entry in the audit trail (`domain/access/member-review.ts`). */
-
 import { grantedText } from '../../domain/access/permission.ts';
 import { monthMs, reviewMs } from '../../domain/access/review.ts';
 import type { Held } from '../../domain/organizations/group-rules.ts';

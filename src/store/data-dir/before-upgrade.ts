@@ -1,6 +1,5 @@
 /** The backup of a database that is made before it is brought to the schema of a newer version, what was written since,
  * and whether the disk has room for it. */
-
 import { mkdirSync, readdirSync, rmSync, statfsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import manifest from '../../../package.json' with { type: 'json' };

@@ -1,5 +1,4 @@
 /** Which of the rights that we need an API server gives us: asked right by right, since nothing else is certain. */
-
 import type { KubernetesSettings } from '../../domain/kubernetes/settings.ts';
 import {
   describeRight,

@@ -1,5 +1,4 @@
 /** The report of a Slurm cluster, put together from what its hosts reported. */
-
 import type {
   AccountReport,
   ConditionReport,

@@ -1,5 +1,4 @@
 /** A member's first day with the keyboard alone: from the sign-in to a shell, and the key that is lost the next day. */
-
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { writeFileSync } from 'node:fs';

@@ -2,7 +2,6 @@
  * This machine with one program for 64-bit ARM in it, which QEMU runs, also where it starts itself again: the kernel is told so
  * (binfmt_misc) in a user namespace of its own, which takes Linux 6.7. What it reads and writes in /srv and as root is below `root`.
  */
-
 import { spawn } from 'node:child_process';
 import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';

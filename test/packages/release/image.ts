@@ -2,7 +2,6 @@
  * The image of dist/release in podman: read-only, without capabilities, as its own user, with one volume. It serves, says so to a
  * health check, keeps its data through a new container, and stops when it is told to. Part of `npm run release:test`.
  */
-
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';

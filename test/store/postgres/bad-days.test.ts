@@ -1,5 +1,4 @@
 /** A PostgreSQL whose connections are cut, or that stops: nothing is lost, and nothing done twice. */
-
 import assert from 'node:assert/strict';
 import { updateRows } from '../../../src/store/engine/rows.ts';
 import { becomes, eventually } from '../../support/app.ts';

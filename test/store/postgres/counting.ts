@@ -1,5 +1,4 @@
 /** A store whose writes are counted, so that one that is lost or made twice shows. */
-
 import { randomBytes } from 'node:crypto';
 import type { TestContext } from 'node:test';
 import { openStore } from '../../../src/store/data-dir/open-store.ts';

@@ -1,5 +1,4 @@
 /** A server that adds one to a counter, and says so in the middle of the write: `node holder.ts DATADIR URL`. */
-
 import { setTimeout as wait } from 'node:timers/promises';
 import { openStore } from '../../../src/store/data-dir/open-store.ts';
 import { updateRows } from '../../../src/store/engine/rows.ts';

@@ -1,5 +1,4 @@
 /** Several stores on one PostgreSQL: what each hears of the others, and what opening one asks of the database. */
-
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
 import { sql } from 'kysely';

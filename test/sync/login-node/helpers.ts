@@ -1,5 +1,4 @@
 /** A started login node in a directory of its own, and the real clients that log in to it. */
-
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { chmodSync, mkdtempSync, readdirSync, readFileSync, readlinkSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

@@ -3,7 +3,6 @@
  * half-close, exit status, signals and order stay between the two ends. The policy decides about every request.
  * Requests of the connection as a whole are answered here at once, so their answers keep order.
  */
-
 import type { Logger } from '../../../lib/log.ts';
 import { message, OPEN_FAILURE, SSH, WireError, WireReader } from '../../../lib/ssh/wire.ts';
 import type { Route } from '../decision.ts';

@@ -3,7 +3,6 @@
  * A client with `UpdateHostKeys` has the gateway prove those that it does not know, and saves them, so that it knows a key
  * before it is used. It forgets a key that is no longer announced.
  */
-
 import { signatureBlob } from '../../../lib/ssh/public-key.ts';
 import { type Field, message, SSH, sshString, WireError, type WireReader } from '../../../lib/ssh/wire.ts';
 import type { PrivateKey } from './ssh2.ts';

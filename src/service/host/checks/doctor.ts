@@ -2,7 +2,6 @@
  * `andromeda doctor`: whether an installation is well. It looks through the database in many short readings, so that a
  * service that runs goes on, and changes nothing.
  */
-
 import { execFileSync } from 'node:child_process';
 import { existsSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';

@@ -1,5 +1,4 @@
 /** What `check` and `doctor` find, one line each. */
-
 import { DomainError } from '../../../domain/error.ts';
 import { escapeControls } from '../../../domain/text.ts';
 import { commandIo } from '../../../lib/command-io.ts';

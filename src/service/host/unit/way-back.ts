@@ -1,5 +1,4 @@
 /** What is done with the database on the way back to the version before, and what is said of it. */
-
 import type { WrittenSince } from '../../../store/data-dir/before-upgrade.ts';
 import { refusal } from '../installation.ts';
 import type { SchemaState } from './schema-process.ts';

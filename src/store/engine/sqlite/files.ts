@@ -2,7 +2,6 @@
  * Databases of SQLite as files: backups, copies, locks, and read-only views while other processes use them. All calls but `copy`
  * are synchronous.
  */
-
 import { closeSync, existsSync, openSync, readFileSync, readSync, statSync } from 'node:fs';
 import Database from 'better-sqlite3';
 import { type Kysely, sql } from 'kysely';
