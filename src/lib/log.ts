@@ -148,7 +148,6 @@ export interface LogEvents {
   'console.session.ended': { userId: string; error: Thrown };
   'console.request.failed': { path: string; error: Thrown };
   'console.events.failed': { error: Thrown };
-  /** The database did not take what servers of other versions answer with. */
 
   'gateway.started': { host: string; port: number };
   'gateway.draining': { sessions: number; ms: number };

@@ -150,7 +150,7 @@ test('a plan says what a change of members would do, changes nothing, and is ref
     const off = await service.write(`/operator/people/${gus.id}/deactivate`, { as: 'root' });
     assert.equal(off.status, 200, JSON.stringify(off.body));
     const names = ['oda', 'gus', 'ned'];
-    // Named twice: the first must not make a member of whom the second tells.
+    // Each is named twice: planning the first change must not make a member, which the second would meet.
     const adds = names.map((name) => ({ change: 'add', email: `${name}@physics.example` }));
     const { body } = await plan('ada', ...adds, ...adds);
     const planned = ({ email, username, result }: Reply['body']) => [email.split('@')[0], username, result];

@@ -81,7 +81,7 @@ function createHome(node: string | undefined, name = 'Ada Lovelace') {
 
 type Home = ReturnType<typeof createHome>;
 
-/** What `command`, which is how this person runs the client, says where nobody has signed in. */
+/** Runs the client by the given command, and checks what it says before a sign-in. */
 async function begin({ run }: Home, [program = '', ...args]: string[]): Promise<void> {
   const version = await run(program, [...args, 'version']);
   assert.match(version.stdout, /^andromeda /, version.stderr);

@@ -141,7 +141,7 @@ export async function signIn(
   return browser;
 }
 
-/** Somebody with a key and `ssh`; the calls that this needs are made through the console. */
+/** A person with a key and `ssh`, who makes the API calls for it through the console. */
 export async function personOfConsole(app: ConsoleApp, name: string): Promise<SshPerson> {
   const browser = await signIn(app, name);
   const call =

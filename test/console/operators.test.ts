@@ -50,7 +50,7 @@ test('who is on: a session is closed with a reason that its person reads, and is
     using bob = await personOfConsole(site.app, 'bob');
     const shell = bob.start([bob.target, 'echo up; exec sleep 60']);
     await shell.said;
-    // It is told of by itself.
+    // The page shows the session without a reload.
     await page.getByText('1 person in 1 session on 1 cluster').waitFor();
     const row = page.getByRole('row').filter({ hasText: 'bob' });
     assert.match(await row.innerText(), /alpha\s.*127\.0\.0\.1/s);

@@ -204,7 +204,7 @@ test("the service's own metrics make the alerts of the faults that are made", {
   assert.deepEqual(firing(place.path, down, down), ['AndromedaDown']);
 });
 
-/** Logs in so many times with a key that nobody registered. */
+/** Tries to log in this many times with a key that is not registered. */
 async function refuseLogins(directory: string, port: number, times: number): Promise<void> {
   const key = join(directory, 'unknown_key');
   writeFileSync(key, keygen('-t', 'ed25519').privateKey, { mode: 0o600 });

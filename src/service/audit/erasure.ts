@@ -30,7 +30,7 @@ const retryMs = 60_000;
 /** Woken where there may be a person to erase. */
 export function startErasures(deps: ErasureDeps): Rounds {
   return startRounds((stopping) => eraseAll(deps, stopping), {
-    // The disk may have been full, or the log read.
+    // The disk may have been full, or a reader may have held the log.
     everyMs: retryMs,
     onFault: (error) => deps.log.error('erasure.failed', { error: messageOf(error) }),
   });

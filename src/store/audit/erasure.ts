@@ -151,7 +151,7 @@ export async function setErasurePosition(store: Store, userId: string, nextSeq: 
   });
 }
 
-/** For when no row has them any more; the erasure goes on until the database's log has none either. */
+/** Called when no other row has the names any more. The erasure goes on until the database's log has none either. */
 export async function dropErasureNames(store: Store, userId: string): Promise<void> {
   const names = JSON.stringify(personNames(userId, { unique: [], shown: [] }));
   await store.write(({ db }) => updateRows(db, 'erasures', { user_id: userId }, { names }));

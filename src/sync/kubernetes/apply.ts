@@ -34,7 +34,10 @@ export class BindingApplier {
   readonly #lanes = new Lanes();
   #watching = new AbortController();
   #watch: (ReturnType<typeof startWatching> & { held: object }) | undefined;
-  /** Stands while `seen`, taken before its lists, is the same: the watches' versions are older, and one that hears nothing fails in 73 s. */
+  /**
+   * The last outcome. It counts while no watch has seen a change since: `seen` was read before the lists were, and a watch that
+   * hears nothing fails after 73 s.
+   */
   #settled: { seen: number; bindings: object; outcome: KubernetesOutcome } | undefined;
   #expected: Expected = { bindings: new Map(), namespaces: new Set() };
   /** When all bindings were listed last, and not only those with our labels. */

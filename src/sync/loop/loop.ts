@@ -58,8 +58,8 @@ export interface SyncOptions {
   subjectIssuer: string | undefined;
   intervalMs: number;
   /**
-   * How long after the start Kubernetes is passed over once more, where another server led before: API servers cannot tell what
-   * one that stood still writes late. Hosts of Slurm can.
+   * Where another server led before: how long after the start the Kubernetes side has one more pass. The former leader may have
+   * stood still and write late, which API servers cannot refuse. Hosts of Slurm refuse it by the token.
    */
   againMs?: number | undefined;
   /** Awaited before anything is applied to the Slurm side of a cluster. The implementation limits how long it takes. */

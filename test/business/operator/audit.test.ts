@@ -197,7 +197,7 @@ test('the audit trail', async (t) => {
     }
     const literal = await put({ slurmExtraConfig: '\\u0000' });
     assert.deepEqual([literal.status, literal.body.slurmExtraConfig], [200, '\\u0000']);
-    // What comes from elsewhere is stored without it, and its entry fits into the trail.
+    // A text that came by another way is stored without the NUL character, and its entry verifies.
     const entry = { actorUserId: me.user.id, operation: 'test', result: 'done' } as const;
     const texts = { target: 'x\0', reason: '\0y', details: 'z\0z' };
     await service.app.store.write((tx) => appendAuditEntry(tx, { ...entry, ...texts }));

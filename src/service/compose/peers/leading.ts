@@ -11,8 +11,8 @@ import { findToken, type Lead, NotLeaderError, storeOfLeader } from '../../../st
 export type LeaderWork = (lead: Lead) => (why: 'lost' | 'left') => Promise<void>;
 
 /**
- * So long the next leader, or this server's next lead, waits for what still ends. What takes longer, such as a host that does not
- * answer, changes nothing any more: its token is an old one.
+ * How long the next leader, or this server's next lead, waits for the work of this one to end. Work that takes longer, as on a
+ * host that does not answer, can change nothing: its token is old.
  */
 const endMs = 2_000;
 
@@ -21,7 +21,7 @@ export interface LeadingOptions {
   log: Logger;
   /** The lead can be taken from now on. */
   wake(): void;
-  /** Whether this server said so lately, by its own clock, that it is there, that no other can have taken the lead. */
+  /** Whether this server's last heartbeat is so recent, by its own clock, that no other server can have taken the lead. */
   isInTime(): boolean;
 }
 
@@ -30,7 +30,7 @@ export class Leading {
   #work: LeaderWork | undefined;
   #lead: { lead: Lead; token: number; end: ReturnType<LeaderWork> } | undefined;
   #isEnding = false;
-  /** Of all that was begun and ended. */
+  /** Resolves when all work that was ended is over. */
   #ended: Promise<unknown> = Promise.resolve();
 
   constructor(options: LeadingOptions) {
