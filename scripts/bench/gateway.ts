@@ -27,8 +27,8 @@ const route: Route = {
 };
 await startGateway({
   listen: { host: '127.0.0.1', port: order.port },
-  hostKey: readFileSync(order.hostKeyFile, 'utf8'),
-  clientKey: readFileSync(order.clientKeyFile, 'utf8'),
+  hostKeys: [readFileSync(order.hostKeyFile, 'utf8')],
+  clientKeys: [readFileSync(order.clientKeyFile, 'utf8')],
   log: createLogger('warn'),
   // All of them are one person here.
   limits: { sessionsPerUser: 4_000 },

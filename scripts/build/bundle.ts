@@ -20,7 +20,6 @@ const entries = [
   'src/sync/simulated/login-node/main.ts',
   'src/sync/kubernetes/client.ts',
   'src/service/certificates/order.ts',
-  'src/service/certificates/tls.ts',
 ];
 const shared = ['src/domain/error.ts'];
 /** Parts that run on threads of their own. */

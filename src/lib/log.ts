@@ -218,8 +218,8 @@ export interface LogEvents {
   'backup.incomplete': { message: string };
 
   'audit.sign.failed': { error: string };
-  /** Entries of the trail that were too old, and the file that has them. */
-  'retention.deleted': { entries: string; file: string | undefined };
+  /** Entries of the trail that were too old. */
+  'retention.deleted': { entries: string };
   'retention.failed': { error: string };
   'retention.waits': { message: string };
   'erasure.done': { userId: string };

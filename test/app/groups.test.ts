@@ -3,11 +3,12 @@ import { test } from 'node:test';
 import { sql } from 'kysely';
 import type { GroupRule } from '../../src/domain/organizations/group-rules.ts';
 import { createLogger } from '../../src/lib/log.ts';
-import { applyGroupRules, checkGroupRules } from '../../src/service/compose/group-rules.ts';
+import { applyGroupRules } from '../../src/service/compose/group-rules.ts';
+import { checkOrganizations } from '../../src/service/config/groups.ts';
 import type { Store } from '../../src/store/engine/index.ts';
 import { updateRows } from '../../src/store/engine/rows.ts';
 import { findMembership } from '../../src/store/organizations/memberships.ts';
-import { findOrganizationBySlug } from '../../src/store/organizations/organizations.ts';
+import { findOrganizationBySlug, listSlugs } from '../../src/store/organizations/organizations.ts';
 import { saveGroups } from '../../src/store/people/groups.ts';
 import { findPersonByEmail, updateLifecycle } from '../../src/store/people/people.ts';
 import { eventually, physics, startTestApp } from '../support/app.ts';
@@ -130,7 +131,8 @@ test('a deactivated person gets nothing from rules', async () => {
 test('a rule for an organization that is not there refuses the start, and one that is retired gives nothing', async () => {
   await using store = await openTestStore(lab);
   const rules = [ssh, { ...ssh, organization: 'phsyics' }];
-  await assert.rejects(checkGroupRules(store.read, { source: claim, rules }), {
+  const slugs = await listSlugs(store.read);
+  assert.throws(() => checkOrganizations({ source: claim, rules }, slugs), {
     code: 'invalid_request',
     message: /identity\.groups\.rules\[1\]\.organization: there is no organization phsyics\./,
   });
@@ -144,7 +146,7 @@ test('a rule for an organization that is not there refuses the start, and one th
   await store.write(({ db }) =>
     updateRows(db, 'organizations', { slug: 'physics' }, { lifecycle_state: 'retired' }),
   );
-  await checkGroupRules(store.read, { source: claim, rules: [ssh] });
+  checkOrganizations({ source: claim, rules: [ssh] }, await listSlugs(store.read));
   await say(store, 'zoe', ['physics-gpu']);
   await startWith(store, [ssh]);
   assert.equal(await permissionsOf(store, 'zoe'), undefined);

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
 import type { Gateways } from '../../src/gateway/process/gateways.ts';
-import type { SessionFilter } from '../../src/gateway/ssh/session-filter.ts';
+import type { SessionFilter } from '../../src/gateway/ssh/decision.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { createAsking } from '../../src/service/compose/peers/asking.ts';
 import { type AllGateways, joinGateways } from '../../src/service/compose/peers/gateways.ts';

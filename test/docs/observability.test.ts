@@ -8,7 +8,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { parse, stringify } from 'yaml';
-import { errorEvents } from '../../src/service/compose/metrics/error-events.ts';
+import { errorEvents } from '../../src/service/compose/metrics/metric-kinds.ts';
 import { startTestApp } from '../support/app.ts';
 import { createAuthority } from '../support/certificate.ts';
 import { temporaryDirectory } from '../support/directory.ts';

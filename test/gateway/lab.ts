@@ -38,7 +38,7 @@ export interface Ran {
 export async function openLab(
   limits: GatewayOptions['limits'] = {},
   sshdLines: readonly string[] = [],
-  more: Pick<GatewayOptions, 'isProxy' | 'proxyProtocol'> = {},
+  more: Pick<GatewayOptions, 'trustedProxies' | 'proxyProtocol'> = {},
 ) {
   const dir = mkdtempSync(join(tmpdir(), 'andromeda-gateway-'));
   /** A fresh key pair's path. */
@@ -78,8 +78,8 @@ export async function openLab(
   const known = publicText(userKey);
   const gateway = await startGateway({
     listen: { host: '127.0.0.1', port: 0 },
-    hostKey: readFileSync(hostKey, 'utf8'),
-    clientKey: readFileSync(clientKey, 'utf8'),
+    hostKeys: [readFileSync(hostKey, 'utf8')],
+    clientKeys: [readFileSync(clientKey, 'utf8')],
     log: createLogger('debug', (line) => {
       if (process.env.LAB_LOG) process.stderr.write(line);
       events.push(JSON.parse(line));

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { LoginNodeReport } from '../../src/domain/access/manifest.ts';
-import { createAuthorize } from '../../src/service/compose/authorize-login.ts';
+import { createAuthorize } from '../../src/service/compose/gateway.ts';
 import { findObservation, recordSlurmReport } from '../../src/store/clusters/observations.ts';
 import { alpha, physics, startTestApp } from '../support/app.ts';
 import { sshPerson } from '../support/ssh-person.ts';

@@ -18,9 +18,8 @@ import { type TestContext, test } from 'node:test';
 import Database from 'better-sqlite3';
 import { stringify } from 'yaml';
 import type { Lab } from '../../src/domain/clusters/lab.ts';
-import type { Config } from '../../src/service/config/index.ts';
 import { wrong } from '../../src/service/host/checks/findings.ts';
-import { checkAuditPaths } from '../../src/service/host/files.ts';
+import { checkAuditFile } from '../../src/service/host/files.ts';
 import { createInstallation } from '../../src/store/data-dir/lab.ts';
 import { openStore } from '../../src/store/data-dir/open-store.ts';
 import { createPerson } from '../../src/store/people/people.ts';
@@ -130,8 +129,8 @@ test('a copy of the audit trail is of the account, and that in the group that ma
   const said = (uid: number, group?: number) => {
     process.seteuid?.(uid);
     try {
-      const config = { audit: { file, group }, retention: {} } as Config;
-      return [...checkAuditPaths(config, wrong)].map(({ verdict, text }) => `${verdict}: ${text}`).join();
+      const audit = { signMs: 60_000, file, group };
+      return [...checkAuditFile(audit, wrong)].map(({ verdict, text }) => `${verdict}: ${text}`).join();
     } finally {
       process.seteuid?.(0);
     }
@@ -180,7 +179,7 @@ test('certificates: which file, when it ends, whether the key fits, and whether 
     [{ ...good, key: 'no key' }, `^1 wrong +certificate +${at}/key\\.pem holds no private key in PEM`],
     [
       { ...good, cert: 'no certificate' },
-      `^1 wrong +certificate +${at}/chain\\.pem holds no certificate in PEM\\.$`,
+      `^1 wrong +certificate +${at}/chain\\.pem holds no certificate in PEM\\.`,
     ],
   ] as const) {
     put(files);

@@ -112,7 +112,7 @@ test('in a directory: kept, listed, tried and restored; what doctor and check sa
   });
   assert.match(
     (await own.run('doctor', '--quiet')).stdout,
-    /^wrong +backup +The last 3 attempts failed, at 2030-01-01T00:00:00\.000Z: The disk is full\.$/m,
+    /^wrong +backup +No backup could be made, 3 times in a row: The disk is full\. /m,
   );
 
   rmSync(own.dataDir, { recursive: true });
@@ -149,6 +149,6 @@ test('backup.after: run by `andromeda backup` as well, whose status says how tha
   );
   assert.match(
     (await own.run('doctor', '--quiet')).stdout,
-    /^wrong +backup +The last attempt failed, at \S+: backup\.after failed for \S+: .*: far: no route$/m,
+    /^wrong +backup +The command after a backup failed, once in a row: backup\.after failed for \S+: .*: far: no route/m,
   );
 });

@@ -11,7 +11,7 @@ import { createLogger } from '../../src/lib/log.ts';
 import { makeSecretsKey, parseSecretsKeys, type SecretsKeys } from '../../src/lib/secrets-key.ts';
 import { type App, startApp } from '../../src/service/compose/index.ts';
 import { readConfig } from '../../src/service/config/index.ts';
-import { checkShared, sharedConfig } from '../../src/service/host/checks/shared-findings.ts';
+import { checkShared } from '../../src/service/host/checks/shared-findings.ts';
 import { createInstallation } from '../../src/store/data-dir/lab.ts';
 import { openStore } from '../../src/store/data-dir/open-store.ts';
 import { openSecrets } from '../../src/store/servers/secrets.ts';
@@ -85,9 +85,9 @@ async function prepare(t: TestContext) {
 
 /** What `check` and `doctor` find of the database that a configuration names. */
 async function findingsOf(config: string, deeper?: { isRunning: boolean }): Promise<string[]> {
-  const shared = sharedConfig(readConfig(config));
+  const shared = readConfig(config);
   assert.ok(shared);
-  const findings = await Array.fromAsync(checkShared(shared, deeper));
+  const findings = await Array.fromAsync(checkShared(shared.database ?? '', shared, deeper));
   return findings.map(({ verdict, about, text }) => `${verdict} ${about} ${text}`);
 }
 

@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path';
 import { test } from 'node:test';
 import type { AuditEntry } from '../../src/domain/audit/audit.ts';
 import type { SchemaState } from '../../src/service/host/unit/schema-process.ts';
-import { lossOf, requireNothingDone } from '../../src/service/host/unit/way-back.ts';
+import { lossOf, requireNothingDone } from '../../src/service/host/unit/upgrade.ts';
 import { appendAuditEntry } from '../../src/store/audit/audit.ts';
 import { copyOf, listWrittenSince } from '../../src/store/data-dir/before-upgrade.ts';
 import { openStore } from '../../src/store/data-dir/open-store.ts';

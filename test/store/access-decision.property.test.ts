@@ -7,7 +7,7 @@ import { type AccessFacts, decideAccess } from '../../src/domain/access/decision
 import type { SlurmReport } from '../../src/domain/access/manifest.ts';
 import { parseSshPublicKey } from '../../src/domain/access/ssh-key.ts';
 import type { Lab } from '../../src/domain/clusters/lab.ts';
-import { createAuthorize } from '../../src/service/compose/authorize-login.ts';
+import { createAuthorize } from '../../src/service/compose/gateway.ts';
 import { findPersonOnCluster } from '../../src/store/access/access-facts.ts';
 import { updateListedUsers } from '../../src/store/access/access-list-users.ts';
 import { acceptAccessLists, createAccessList, findManifest } from '../../src/store/access/access-lists.ts';

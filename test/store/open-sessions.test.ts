@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { SshSession } from '../../src/domain/access/ssh-session.ts';
-import { entryOf } from '../../src/gateway/ssh/records.ts';
+import { entryOf } from '../../src/service/compose/session-records.ts';
 import {
   appendSessionEntries,
   closeLostSessions,

@@ -1,10 +1,10 @@
 /** The gateway as the rest of the service knows it, and what it is given. */
 import type { SshSession } from '../../domain/access/ssh-session.ts';
 import type { Logger } from '../../lib/log.ts';
-import type { Authorize } from '../ssh/decision.ts';
+import type { Authorize, SessionFilter } from '../ssh/decision.ts';
 import type { GatewayEvent } from '../ssh/events.ts';
-import type { SessionFilter } from '../ssh/session-filter.ts';
-import type { GatewayKeys, Settings } from './messages.ts';
+import type { GatewayKeys } from '../ssh/index.ts';
+import type { Settings } from './messages.ts';
 
 export interface GatewaysOptions {
   dataDir: string;

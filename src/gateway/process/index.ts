@@ -10,7 +10,6 @@
  * needs to serve. Then it asks and reports, one JSON object a line (messages.ts).
  */
 import { isDeepStrictEqual } from 'node:util';
-import { createTrustedProxies } from '../../lib/source-address.ts';
 import { startGateway } from '../ssh/index.ts';
 import type { Gateways, GatewaysOptions } from './gateways.ts';
 import { GatewayProcesses } from './processes.ts';
@@ -27,21 +26,13 @@ export async function openGateways(options: GatewaysOptions): Promise<Gateways> 
 }
 
 function inThisProcess({ settings: given, authorize, record, log }: GatewaysOptions): Gateways {
-  const proxies = createTrustedProxies(given.trustedProxies);
-  const isProxy = (address: string) => proxies.has(address);
   let settings = given;
   let gateway: Awaited<ReturnType<typeof startGateway>> | undefined;
   const stop = async () => gateway?.stop();
   return {
     held: new Set(),
     async start() {
-      gateway = await startGateway({
-        ...settings,
-        isProxy,
-        authorize,
-        record: (event) => void record(event),
-        log,
-      });
+      gateway = await startGateway({ ...settings, authorize, record: (event) => void record(event), log });
     },
     get fault() {
       return gateway ? undefined : 'it is starting';
@@ -50,7 +41,7 @@ function inThisProcess({ settings: given, authorize, record, log }: GatewaysOpti
     useKeys(keys) {
       const before = settings;
       settings = { ...before, ...keys };
-      if (!isDeepStrictEqual(settings, before)) gateway?.configure({ ...settings, isProxy });
+      if (!isDeepStrictEqual(settings, before)) gateway?.configure(settings);
     },
     recheck: async (filter) => {
       const enough = new Promise<void>((resolve) => void setTimeout(resolve, recheckMs).unref());

@@ -1,6 +1,7 @@
 /** How a gateway process is started: as a child with its own lifetime, with as few rights as can be, and again when that failed. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { openSync, statSync } from 'node:fs';
+import { connect, type Socket } from 'node:net';
 import { basename, dirname, join, relative } from 'node:path';
 import { DomainError } from '../../domain/error.ts';
 import { messageOf } from '../../lib/error-message.ts';
@@ -12,7 +13,7 @@ import { type Account, withoutPrivileges } from './privileges.ts';
 export const ownBuild: string = buildOf(programFile);
 
 /** Where a gateway process finds the program: the directories of its code and of its executable. */
-export interface Way {
+interface Way {
   codeDir: string;
   execDir: string;
   /** Both, open, for processes to inherit as 5 and 6, where the paths lead through them. */
@@ -67,7 +68,11 @@ export function launch(options: {
   // It does not inherit the service's output: its readers would get no end of file while this process lives.
   const stdio: ('ignore' | 'pipe' | number)[] = ['ignore', 'ignore', 'pipe', directory];
   if (way.descriptors.length > 0) stdio.push('ignore', ...way.descriptors);
-  return spawn(program, args, { stdio, detached: true, cwd: '/', env });
+  const child = spawn(program, args, { stdio, detached: true, cwd: '/', env });
+  // The service ends without waiting for it.
+  child.unref();
+  (child.stderr as unknown as Socket | null)?.unref();
+  return child;
 }
 
 function buildOf(file: string): string {
@@ -99,4 +104,54 @@ export class Attempts {
     this.#retryAt = performance.now() + retryMs;
     return { failures, retryMs };
   }
+}
+
+/**
+ * Where gateway processes have another account than the service's, which may start none of other accounts: under the packaged units
+ * (src/service/host/unit/service-unit.ts) systemd listens on a socket that only the service can open, and runs what is asked for there as
+ * `andromeda-gateway`. A line each: `start BUILD`, answered by the number of the process and then what that writes on stderr;
+ * `TERM PID` or `KILL PID`. This is the path of the socket; undefined where the service starts its processes by itself.
+ */
+export const launcher: string | undefined = process.env['ANDROMEDA_GATEWAY_LAUNCHER'] || undefined;
+
+interface Started {
+  pid: number;
+  stderr: Socket;
+}
+
+/** Starts the process that is to bind the address. Fails in words after `limitMs`, or where systemd starts none. */
+export function startByLauncher(path: string, build: string, limitMs: number): Promise<Started> {
+  return new Promise((resolve, reject) => {
+    let text = '';
+    let fault = 'it was ended';
+    // The service ends without waiting for it.
+    const stderr = connect(path, () => stderr.write(`start ${build}\n`)).unref();
+    const late = setTimeout(
+      () => stderr.destroy(new Error(`no answer within ${limitMs} ms`)),
+      limitMs,
+    ).unref();
+    stderr.setEncoding('utf8').on('error', ({ message }) => {
+      fault = message;
+    });
+    stderr.once('close', () => {
+      clearTimeout(late);
+      const why = `systemd started no gateway process by ${path}: ${text.trim() || fault}`;
+      reject(new Error(`${why}. \`journalctl -u 'andromeda-gateway*'\` says more.`));
+    });
+    stderr.on('data', function first(part: string) {
+      text = `${text}${part}`.slice(0, 4_000);
+      const [line, pid] = /^(\d+)\n/.exec(text) ?? [];
+      if (line === undefined) return;
+      clearTimeout(late);
+      stderr.off('data', first);
+      resolve({ pid: Number(pid), stderr });
+      if (text.length > line.length) stderr.unshift(text.slice(line.length));
+    });
+  });
+}
+
+export function endByLauncher(path: string, pid: number, signal: 'SIGTERM' | 'SIGKILL'): void {
+  const socket = connect(path, () => socket.end(`${signal.slice(3)} ${pid}\n`)).unref();
+  // Then it ends with the run directory.
+  socket.on('error', () => {}).resume();
 }

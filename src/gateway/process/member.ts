@@ -1,24 +1,21 @@
 /** One gateway process, as the service knows it: its connection, and a copy of which sessions it has. */
+import type { Readable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { SshSession } from '../../domain/access/ssh-session.ts';
 import { Questions } from '../../lib/questions.ts';
-import type { Decision } from '../ssh/decision.ts';
+import { type Decision, type Filtered, filteredOf, matches, type SessionFilter } from '../ssh/decision.ts';
 import type { GatewayEvent } from '../ssh/events.ts';
-import { type Filtered, filteredOf, matches, type SessionFilter } from '../ssh/session-filter.ts';
-import { endByLauncher, launcher } from './launcher.ts';
+import { endByLauncher, launcher } from './launch.ts';
 import type { Lines } from './lines.ts';
-import { type FromProcess, type Hello, protocolVersion, type ToProcess } from './messages.ts';
-import { isGatewayProcess, isOfAnother, startTimeOf } from './run-directory.ts';
+import { aliveMs, type FromProcess, type Hello, protocolVersion, type ToProcess } from './messages.ts';
+import { isGatewayProcess, isOfAnother, type RunDirectory, startTimeOf } from './run-directory.ts';
 
 /** How long a caller waits at most for the answer of a process. */
 const answerMs = 1_000;
 /** A process that stood still answers when it goes on; it is asked again when this is over. */
 const reachMs = 10_000;
-/** A process that is asked for a sign of life gives one within this. */
-const signMs = 2_000;
-/** So many such questions in a row without one, and it stands still. The first may be lost while the service itself stands still. */
-const mostUnanswered = 2;
-/** Concerns no session, so that a process answers at once. */
-const noSession: SessionFilter = { id: '' };
+/** A process of which nothing comes for so long stands still. */
+const silentMs = 4 * aliveMs;
 
 export class Member {
   readonly pid: number;
@@ -41,10 +38,9 @@ export class Member {
   /** Since when it has left a recheck unanswered, or stood still (in ms since 1970). A new object for each time. */
   unreached: { since: number } | undefined;
   #isReaching = false;
-  #isProbing = false;
-  /** Questions for a sign of life, in a row, after which none came. */
-  #unanswered = 0;
-  #signAt = 0;
+  /** Whether it stood still when that was last looked at. */
+  isSilent = false;
+  #heardAt = performance.now();
   lastWords = '';
   /** Logins that were allowed, and until when each may be on its way to a session that `sessions` does not have. */
   readonly #allowed = new Map<string, { login: Filtered; until: number }>();
@@ -77,13 +73,10 @@ export class Member {
     return this.port !== undefined && !this.draining && this.isConnected && !this.isSilent;
   }
 
-  get isSilent(): boolean {
-    return this.#unanswered >= mostUnanswered;
-  }
-
+  /** It sent something, or may have done so unnoticed. */
   gaveSign(): void {
-    this.#signAt = performance.now();
-    this.#unanswered = 0;
+    this.#heardAt = performance.now();
+    this.isSilent = false;
   }
 
   /** `loginMs`: what a login takes at most. */
@@ -109,6 +102,14 @@ export class Member {
 
   send(message: ToProcess): boolean {
     return this.#lines?.send(message) ?? false;
+  }
+
+  /** Of what it writes to stderr. */
+  keepLastWords(stderr: Readable | null): void {
+    stderr?.setEncoding('utf8').on('data', (text: string) => {
+      this.lastWords = `${this.lastWords}${text}`.slice(-4_000);
+    });
+    stderr?.on('error', () => {});
   }
 
   count(filter: SessionFilter): number {
@@ -148,18 +149,10 @@ export class Member {
     return this.#becomeUnreached();
   }
 
-  /** Asks for a sign of life, one question at a time. Returns whether the process has just become unreached. */
-  async probe(): Promise<boolean> {
-    const lines = this.#lines;
-    if (this.#isProbing || !lines) return false;
-    this.#isProbing = true;
-    const askedAt = performance.now();
-    await this.ask({ type: 'recheck', filter: noSession }, signMs);
-    this.#isProbing = false;
-    // One that is cut off or has ended is known as that.
-    if (this.#signAt >= askedAt || this.#lines !== lines || !this.isAlive) return false;
-    this.#unanswered += 1;
-    return this.#unanswered === mostUnanswered && this.#becomeUnreached();
+  /** Whether it stands still, which was not known. */
+  hasFallenSilent(): boolean {
+    this.isSilent = this.isConnected && performance.now() - this.#heardAt > silentMs;
+    return this.isSilent && !this.unreached && this.#becomeUnreached();
   }
 
   #becomeUnreached(): boolean {
@@ -219,5 +212,84 @@ export class Member {
     } catch {
       // It has just ended.
     }
+  }
+}
+
+const pollMs = 10;
+const pauseMs = 1_000;
+/** A process that was killed is gone within this. */
+const killMs = 1_000;
+
+/** The gateway processes that there are, written down for a service that starts after one that was cut off. */
+export class Members {
+  readonly #directory: RunDirectory;
+  readonly #byPid = new Map<number, Member>();
+  #calledAt = performance.now();
+
+  constructor(directory: RunDirectory) {
+    this.#directory = directory;
+  }
+
+  get size(): number {
+    return this.#byPid.size;
+  }
+
+  [Symbol.iterator](): Iterator<Member> {
+    // A copy: a member may end while the others are asked.
+    return [...this.#byPid.values()][Symbol.iterator]();
+  }
+
+  has(member: Member): boolean {
+    return this.#byPid.get(member.pid) === member;
+  }
+
+  /** The living process of this PID, added if it is not known yet. `isFound`: it lived before this service did. */
+  found(pid: number, isFound: boolean): Member {
+    const known = this.#byPid.get(pid);
+    if (known?.isAlive) return known;
+    const member = new Member(pid, isFound);
+    this.add(member);
+    return member;
+  }
+
+  add(member: Member): void {
+    this.#byPid.set(member.pid, member);
+    this.remember();
+  }
+
+  delete(member: Member): void {
+    this.#byPid.delete(member.pid);
+    this.remember();
+  }
+
+  /** To be called at short intervals: after a pause of this service itself, what came meanwhile is yet to be read. */
+  allowForPause(): void {
+    const now = performance.now();
+    if (now - this.#calledAt > pauseMs) for (const member of this) member.gaveSign();
+    this.#calledAt = now;
+  }
+
+  filter(matches: (member: Member) => boolean): Member[] {
+    return [...this].filter(matches);
+  }
+
+  remember(): void {
+    this.#directory.remember(
+      [...this].flatMap(({ pid, startTime }) => (startTime === undefined ? [] : [{ pid, startTime }])),
+    );
+  }
+
+  /** Waits until none of those that match lives, for at most `limitMs`. Returns those that do. */
+  async awaitNone(limitMs: number, matches: (member: Member) => boolean = () => true): Promise<Member[]> {
+    const left = () => this.filter((member) => member.isAlive && matches(member));
+    const end = performance.now() + limitMs;
+    while (left().length > 0 && performance.now() < end) await sleep(pollMs);
+    return left();
+  }
+
+  /** Waits until all have ended; those that live after `limitMs` are killed. */
+  async awaitEnds(limitMs: number): Promise<void> {
+    for (const member of await this.awaitNone(limitMs)) member.kill();
+    await this.awaitNone(killMs);
   }
 }

@@ -8,33 +8,17 @@
 import type { SshSession } from '../../domain/access/ssh-session.ts';
 import type { EventLevel } from '../../lib/log.ts';
 import { mostTrustedProxies } from '../../lib/source-address.ts';
-import type { Attempt, Decision } from '../ssh/decision.ts';
+import { type Attempt, type Decision, isFilter, type SessionFilter } from '../ssh/decision.ts';
 import type { GatewayEvent } from '../ssh/events.ts';
-import type { GatewayOptions } from '../ssh/index.ts';
-import type { SessionFilter } from '../ssh/session-filter.ts';
+import type { GatewaySettings } from '../ssh/index.ts';
 import { type Check, choice, flag, list, number, optional, record, shape, text } from './shape.ts';
 
 /** Changes with an incompatible change of any other message, which ends the sessions of processes of the version before. */
-export const protocolVersion = 1;
-
-/** Private keys of the gateway, towards people and towards login nodes. */
-export interface GatewayKeys {
-  hostKey: string;
-  /** Those that are announced to clients as well. */
-  otherHostKeys?: readonly string[];
-  clientKey: string;
-  /** What it tries at a login node that does not take that one. */
-  otherClientKeys?: readonly string[];
-}
+export const protocolVersion = 2;
 
 /** What a process needs to serve. The keys are here and nowhere else: never in arguments, environment or a file of its own. */
-export interface Settings extends GatewayKeys {
+export interface Settings extends Required<GatewaySettings> {
   listen: { host: string; port: number };
-  /** Whether it announces that it takes security keys; left out: it does not. */
-  securityKeys?: boolean;
-  limits: NonNullable<GatewayOptions['limits']>;
-  trustedProxies: readonly string[];
-  proxyProtocol: NonNullable<GatewayOptions['proxyProtocol']>;
   /** Whether there may be other servers, at which one can log in while this service is away. */
   hasOthers?: boolean;
   debug: boolean;
@@ -69,6 +53,8 @@ export type FromProcess =
   | { type: 'rechecked'; id: number }
   /** The answer to `count`: each session came before, as it is now. */
   | { type: 'counted'; id: number }
+  /** Every second (`aliveMs`), so that one that stands still is known. */
+  | { type: 'alive' }
   /** It ends by itself: nothing is left to do, or it was asked to by a signal. */
   | { type: 'ending' }
   | { type: 'handedOver'; pid: number }
@@ -91,10 +77,14 @@ export type ToProcess =
   /** Notify everybody and end, as the whole service does. */
   | { type: 'stop' };
 
+export const aliveMs = 1_000;
+
 /** Longer texts are cut by who sends them: those of people, of login nodes, of errors. */
 const longestText = 4_000;
 /** What is in a list, such as what a session was used for. */
 const longestList = 100;
+/** Keys of a kind that hold at the same time, and some more. */
+const mostKeys = 10;
 /** Sessions of a process, whose IDs its hello names. */
 export const mostSessions = 100_000;
 
@@ -144,10 +134,6 @@ const decision: Check = (value) =>
     ...{ reason: short, message: short, disclose: flag, subject: optional(subject) },
     untilSignIn: optional(flag),
   })(value);
-const filter = shape({
-  ...{ id: optional(short), clusterId: optional(short), userId: optional(short) },
-  ...{ keyId: optional(short), loginNode: optional(short) },
-});
 
 const fromProcess: Record<FromProcess['type'], Check> = {
   hello: shape({
@@ -162,15 +148,15 @@ const fromProcess: Record<FromProcess['type'], Check> = {
   log: shape({ level: choice('debug', 'info', 'warn', 'error'), event: short, fields: record }),
   rechecked: shape({ id: number }),
   counted: shape({ id: number }),
+  alive: shape({}),
   ending: shape({}),
   handedOver: shape({ pid: number }),
   handOverFailed: shape({ message: short }),
 };
 
 const settings = shape({
-  ...{ listen: address, hostKey: short, clientKey: short, limits: record },
-  ...{ otherHostKeys: optional(list(short, 10)), otherClientKeys: optional(list(short, 10)) },
-  ...{ hasOthers: optional(flag), securityKeys: optional(flag) },
+  ...{ listen: address, limits: record, hasOthers: optional(flag), securityKeys: flag },
+  ...{ hostKeys: list(short, mostKeys), clientKeys: list(short, mostKeys) },
   ...{ trustedProxies: list(short, mostTrustedProxies), debug: flag },
   proxyProtocol: choice('required', 'optional', 'off'),
 });
@@ -181,8 +167,8 @@ const toProcess: Record<ToProcess['type'], Check> = {
   decision: shape({ id: number, decision }),
   undecided: shape({ id: number, message: short }),
   recorded: shape({ seq: number }),
-  recheck: shape({ id: number, filter }),
-  close: shape({ filter, reason: short, text: short }),
+  recheck: shape({ id: number, filter: isFilter }),
+  close: shape({ filter: isFilter, reason: short, text: short }),
   count: shape({ id: number }),
   handOver: shape({ command: list(short, longestList) }),
   drain: shape({}),

@@ -1,21 +1,19 @@
 /** The service's side: which gateway processes there are, one after another's end, and what becomes of their sessions. */
 import type { ChildProcess } from 'node:child_process';
 import { closeSync } from 'node:fs';
-import type { Socket } from 'node:net';
 import type { Readable } from 'node:stream';
 import { isDeepStrictEqual } from 'node:util';
 import type { SshSession } from '../../domain/access/ssh-session.ts';
 import { ownAccount } from '../../lib/host-ids.ts';
+import type { SessionFilter } from '../ssh/decision.ts';
+import type { GatewayKeys } from '../ssh/index.ts';
 import { defaultLimits } from '../ssh/limits.ts';
-import type { SessionFilter } from '../ssh/session-filter.ts';
 import { Connections } from './connections.ts';
 import type { Gateways, GatewaysOptions, Unreached } from './gateways.ts';
-import { Attempts, findWay, gatewayCommand, launch, ownBuild, type Way } from './launch.ts';
-import { launcher, startByLauncher } from './launcher.ts';
+import { Attempts, findWay, gatewayCommand, launch, launcher, ownBuild, startByLauncher } from './launch.ts';
 import type { Lines } from './lines.ts';
-import { Member } from './member.ts';
-import { Members } from './members.ts';
-import type { FromProcess, GatewayKeys, Hello, Settings, ToProcess } from './messages.ts';
+import { Member, Members } from './member.ts';
+import type { FromProcess, Hello, Settings, ToProcess } from './messages.ts';
 import { type Account, findAccount, usualAccount } from './privileges.ts';
 import { loginMs, Reports } from './reports.ts';
 import { openRunDirectory } from './run-directory.ts';
@@ -34,7 +32,7 @@ export class GatewayProcesses implements Gateways {
   #settings: Settings;
   readonly #build: string;
   readonly #account: Account | undefined;
-  readonly #way: Way;
+  readonly #way: ReturnType<typeof findWay>;
   readonly #reports: Reports;
   readonly #descriptor: number;
   readonly #members: Members;
@@ -212,6 +210,8 @@ export class GatewayProcesses implements Gateways {
     const settings = this.#settings;
     const { hello } = member;
     if (!hello) return;
+    // Until it is welcome it says nothing else.
+    member.gaveSign();
     if (hello.port !== undefined)
       log.info('gateway.process.found', { pid: member.pid, sessions: hello.sessions.length });
     if (!member.isForeign) member.send({ type: 'welcome', settings });
@@ -337,16 +337,10 @@ export class GatewayProcesses implements Gateways {
       else setTimeout(judge, lastWordsMs, code, signal, tries - 1);
     };
     child.once('exit', (code, signal) => setTimeout(judge, lastWordsMs, code, signal));
-    // The service ends without waiting for it.
-    child.unref();
-    (child.stderr as unknown as Socket | null)?.unref();
   }
 
   #started(member: Member, stderr: Readable | null) {
-    stderr?.setEncoding('utf8').on('data', (text: string) => {
-      member.lastWords = `${member.lastWords}${text}`.slice(-4_000);
-    });
-    stderr?.on('error', () => {});
+    member.keepLastWords(stderr);
     this.#options.log.info('gateway.process.started', { pid: member.pid });
   }
 
@@ -385,8 +379,9 @@ export class GatewayProcesses implements Gateways {
   /** Notices ends that no event tells of: those of processes that others started. */
   #check(): void {
     for (const member of this.#members) if (!member.isChild && !member.isAlive) this.#onEnded(member, {});
+    this.#members.allowForPause();
     for (const member of this.#members) {
-      if (this.#isWelcome(member)) void member.probe().then((isNews) => isNews && this.#onUnreached(member));
+      if (this.#isWelcome(member) && member.hasFallenSilent()) this.#onUnreached(member);
       void member.reach().then((isNews) => {
         if (isNews) this.#options.log.info('gateway.process.reached', { pid: member.pid });
       });

@@ -11,12 +11,11 @@
 import { spawn } from 'node:child_process';
 import { fstatSync } from 'node:fs';
 import { messageOf } from '../../lib/error-message.ts';
-import { createTrustedProxies } from '../../lib/source-address.ts';
 import type { Authorize } from '../ssh/decision.ts';
 import { type Gateway, startGateway } from '../ssh/index.ts';
 import { defaultLimits } from '../ssh/limits.ts';
 import { Link } from './link.ts';
-import { type Hello, protocolVersion, type Settings, type ToProcess } from './messages.ts';
+import { aliveMs, type Hello, protocolVersion, type Settings, type ToProcess } from './messages.ts';
 import { createRemoteLog, Records, type RemoteLog } from './outgoing.ts';
 
 const directory = 3;
@@ -70,6 +69,7 @@ class GatewayProcess {
     process.on('SIGTERM', () => void this.#stop(confirmMs));
     process.on('SIGINT', () => void this.#stop(confirmMs));
     setInterval(() => this.#watch(), watchMs);
+    setInterval(() => void this.#link.send({ type: 'alive' }), aliveMs);
     this.#link.start();
   }
 
@@ -94,7 +94,7 @@ class GatewayProcess {
   #configure(settings: Settings): void {
     const isNews = JSON.stringify(settings) !== JSON.stringify(this.#settings);
     this.#settings = settings;
-    if (isNews) this.#gateway?.configure(given(settings));
+    if (isNews) this.#gateway?.configure(settings);
   }
 
   #onWelcome(settings: Settings): void {
@@ -110,7 +110,7 @@ class GatewayProcess {
   async #listen(settings: Settings): Promise<void> {
     try {
       const gateway = await startGateway({
-        ...given(settings),
+        ...settings,
         listen: this.#isShared ? { fd: sharedSocket } : settings.listen,
         authorize: this.#authorize,
         runningSince: () => this.#link.runningSince,
@@ -220,13 +220,4 @@ class GatewayProcess {
     if (isGone) void this.#stop(0);
     else if (isIdle && awayMs > idleMs) void this.#stop(this.#loginGraceMs);
   }
-}
-
-function given({ trustedProxies, ...settings }: Settings) {
-  const { hostKey, otherHostKeys = [], clientKey, otherClientKeys = [] } = settings;
-  const { securityKeys, limits, proxyProtocol } = settings;
-  const proxies = createTrustedProxies(trustedProxies);
-  const isProxy = (address: string) => proxies.has(address);
-  const keys = { hostKey, otherHostKeys, clientKey, otherClientKeys };
-  return { ...keys, securityKeys, limits, proxyProtocol, isProxy };
 }

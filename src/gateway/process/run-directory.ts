@@ -9,7 +9,7 @@ import { createServer, type Server, type Socket } from 'node:net';
 import { isAbsolute, join } from 'node:path';
 import { readProcess } from '../../lib/host-ids.ts';
 import { writeWhole } from '../../lib/whole-file.ts';
-import { launcher } from './launcher.ts';
+import { launcher } from './launch.ts';
 import { list, number, shape, text } from './shape.ts';
 
 export interface Living {

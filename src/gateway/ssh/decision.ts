@@ -1,4 +1,4 @@
-/** What a login rests on, as data: the composition root decides, the relay only obeys. */
+/** What a login rests on, as data: the composition root decides, the relay only obeys. And which sessions are meant by a filter. */
 import type { LoginNode } from '../../domain/access/decision.ts';
 import type { JobTarget } from '../../domain/access/ssh-session.ts';
 
@@ -62,5 +62,42 @@ export function isSameLogin(a: Route, b: Route): boolean {
     a.loginNode.host === b.loginNode.host &&
     a.loginNode.port === b.loginNode.port &&
     a.loginNode.hostKey === b.loginNode.hostKey
+  );
+}
+
+/** Sessions that match every field given; all of them when none is. */
+export interface SessionFilter {
+  id?: string;
+  clusterId?: string;
+  userId?: string;
+  keyId?: string;
+  /** "host:port" */
+  loginNode?: string;
+}
+
+const filterFields = ['id', 'clusterId', 'userId', 'keyId', 'loginNode'] satisfies (keyof SessionFilter)[];
+
+/** Whether this is a filter that names nothing unknown here, without which it would match more sessions than are meant. */
+export function isFilter(value: unknown): value is SessionFilter {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
+  const isKnown = (name: string) => filterFields.some((one) => one === name);
+  return Object.entries(value).every(([name, one]) => isKnown(name) && typeof one === 'string');
+}
+
+/** What of a session a filter looks at. A login that is no session yet has no ID, and could get any. */
+export type Filtered = Pick<Route, 'clusterId' | 'userId' | 'keyId'> & { id?: string; loginNode: string };
+
+export function filteredOf({ clusterId, userId, keyId, loginNode }: Route): Filtered {
+  return { clusterId, userId, keyId, loginNode: `${loginNode.host}:${loginNode.port}` };
+}
+
+export function matches(session: Filtered, filter: SessionFilter): boolean {
+  const { id, clusterId, userId, keyId, loginNode } = filter;
+  return (
+    (id === undefined || session.id === undefined || id === session.id) &&
+    (clusterId === undefined || clusterId === session.clusterId) &&
+    (userId === undefined || userId === session.userId) &&
+    (keyId === undefined || keyId === session.keyId) &&
+    (loginNode === undefined || loginNode === session.loginNode)
   );
 }

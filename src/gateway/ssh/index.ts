@@ -13,57 +13,54 @@ import { type AddressInfo, createServer, type Server, type Socket } from 'node:n
 import type { SshSession } from '../../domain/access/ssh-session.ts';
 import { createRefusalTally, type RefusalTally } from '../../lib/limits.ts';
 import type { Logger } from '../../lib/log.ts';
-import { plainAddress } from '../../lib/source-address.ts';
-import type { Attempt, Authorize, Decision } from './decision.ts';
+import { createTrustedProxies, plainAddress, type TrustedProxies } from '../../lib/source-address.ts';
+import {
+  type Attempt,
+  type Authorize,
+  type Decision,
+  filteredOf,
+  matches,
+  type SessionFilter,
+} from './decision.ts';
 import type { GatewayEvent } from './events.ts';
 import { defaultLimits, type GatewayLimits } from './limits.ts';
 import { Admission, type Refusal, tooMany } from './login/admission.ts';
 import { refuseConnection } from './login/refuse-connection.ts';
 import { printable } from './relay/policy.ts';
 import { Session, type SessionContext } from './relay/session.ts';
-import { filteredOf, matches, type SessionFilter } from './session-filter.ts';
 import { type Barrier, createBarrier } from './transport/barrier.ts';
 import { awaitProxyHeader } from './transport/proxy-protocol.ts';
-import { readPrivateKey } from './transport/ssh2.ts';
+import { readPrivateKeys } from './transport/ssh2.ts';
 
-export interface GatewayOptions {
+/** Ed25519 private keys in OpenSSH's format. */
+export interface GatewayKeys {
+  /** What it shows to people: the first is used, the others are announced to clients as well. */
+  hostKeys: readonly string[];
+  /** With which it logs in to login nodes: the others are tried where the first is refused. */
+  clientKeys: readonly string[];
+}
+
+/** What can change while it runs, for connections that come later. */
+export interface GatewaySettings extends GatewayKeys {
+  /** Whether it announces that it takes security keys; `authorize` decides about each. Left out: it does not. */
+  securityKeys?: boolean;
+  limits?: Partial<GatewayLimits>;
+  /** Addresses and networks whose PROXY header (version 2) is read; left out: none. */
+  trustedProxies?: readonly string[];
+  /** Whether such a header must be there; `optional` when left out. */
+  proxyProtocol?: 'required' | 'optional' | 'off';
+}
+
+export interface GatewayOptions extends GatewaySettings {
   /** `fd`: a listening socket that this process was started with. */
   listen: { host: string; port: number } | { fd: number };
-  /** OpenSSH-format ed25519 private key: the public face of the gateway. */
-  hostKey: string;
-  /** In the same format: those that are announced to clients as well. */
-  otherHostKeys?: readonly string[];
-  /** OpenSSH-format ed25519 private key with which the gateway logs in to login nodes. */
-  clientKey: string;
-  /** In the same format: what it tries where that one is refused. */
-  otherClientKeys?: readonly string[];
-  /** Whether it announces that it takes security keys; `authorize` decides about each. Left out: it does not. */
-  securityKeys?: boolean | undefined;
   authorize: Authorize;
   /** Since when what `authorize` asks runs, by performance.now(); undefined while it is stopped. Left out: always. */
   runningSince?(): number | undefined;
   log: Logger;
   /** Receives the events of every session, in order. It must return at once. */
   record?(event: GatewayEvent): void;
-  limits?: Partial<GatewayLimits>;
-  /** Whether an address is that of a trusted proxy, whose PROXY header (version 2) is read. */
-  isProxy?(address: string): boolean;
-  /** Whether such a header must be there; `optional` when left out. */
-  proxyProtocol?: 'required' | 'optional' | 'off';
 }
-
-/** What can change while it runs, for connections that come later. */
-export type GatewaySettings = Pick<
-  GatewayOptions,
-  | 'hostKey'
-  | 'otherHostKeys'
-  | 'clientKey'
-  | 'otherClientKeys'
-  | 'securityKeys'
-  | 'limits'
-  | 'isProxy'
-  | 'proxyProtocol'
->;
 
 /** How late an end by time may be, at most. */
 const tickMs = 1_000;
@@ -85,6 +82,7 @@ export async function startGateway(options: GatewayOptions): Promise<Gateway> {
 export class Gateway {
   #options: GatewayOptions;
   #limits: GatewayLimits;
+  #proxies: TrustedProxies;
   readonly #admission: Admission;
   readonly #refusals: RefusalTally;
   readonly #refusedLogins: RefusalTally;
@@ -103,6 +101,7 @@ export class Gateway {
   constructor(options: GatewayOptions) {
     this.#options = options;
     this.#limits = Object.freeze({ ...defaultLimits, ...options.limits });
+    this.#proxies = createTrustedProxies(options.trustedProxies ?? []);
     this.#admission = new Admission(this.#limits);
     const { log } = options;
     this.#refusals = createRefusalTally(1, (source, reason, connections) =>
@@ -137,16 +136,10 @@ export class Gateway {
   }
 
   /** What a session is given of the settings: it keeps them to its end. */
-  #givenTo({
-    hostKey,
-    otherHostKeys = [],
-    clientKey,
-    otherClientKeys = [],
-    securityKeys = false,
-  }: GatewayOptions) {
+  #givenTo({ hostKeys, clientKeys, securityKeys = false }: GatewaySettings) {
     return {
-      hostKeys: [readPrivateKey(hostKey), ...otherHostKeys.map(readPrivateKey)] as const,
-      clientKeys: [readPrivateKey(clientKey), ...otherClientKeys.map(readPrivateKey)] as const,
+      hostKeys: readPrivateKeys(hostKeys),
+      clientKeys: readPrivateKeys(clientKeys),
       securityKeys,
       limits: this.#limits,
     };
@@ -167,8 +160,9 @@ export class Gateway {
   configure(settings: GatewaySettings): void {
     this.#options = { ...this.#options, ...settings };
     this.#limits = Object.freeze({ ...defaultLimits, ...settings.limits });
+    this.#proxies = createTrustedProxies(settings.trustedProxies ?? []);
     this.#admission.configure(this.#limits);
-    this.#context = { ...this.#context, ...this.#givenTo(this.#options) };
+    this.#context = { ...this.#context, ...this.#givenTo(settings) };
     this.#startTimers();
   }
 
@@ -246,8 +240,8 @@ export class Gateway {
     );
     barrier.guard(() => {
       const address = plainAddress(socket.remoteAddress ?? '');
-      const { isProxy, proxyProtocol } = this.#options;
-      if (isProxy?.(address) && proxyProtocol !== 'off') this.#awaitHeader(socket, address, barrier);
+      if (this.#proxies.has(address) && this.#options.proxyProtocol !== 'off')
+        this.#awaitHeader(socket, address, barrier);
       else this.#begin(socket, address, barrier);
     })();
   }

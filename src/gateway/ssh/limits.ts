@@ -30,7 +30,8 @@ export const defaultLimits = Object.freeze({
   sessionsPerUser: 1000,
   sessionsPerSource: 4000,
   // Guessing a key is hopeless, but costs us work: after so many failed connections from one source in ten minutes, the
-  // answer to each wrong key takes this long, twice as long each time up to the most. A right key is never held back.
+  // answer to each wrong key takes this long, twice as long each time up to the most. A right key is never held back, and must
+  // still come before the login times out where a client offers four wrong ones first.
   backoffAfter: 10,
   backoffMs: 250,
   backoffMaxMs: 2_000,

@@ -2,11 +2,15 @@
  * The audit trail and its signed heads in a file, a line of JSON each: everything once and in order, from a position that is
  * stored. It reads from the database batch by batch, so that no write waits for the file.
  */
+import { constants } from 'node:fs';
+import { type FileHandle, open, stat } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { SignedHead } from '../../domain/audit/audit.ts';
 import { messageOf } from '../../lib/error-message.ts';
 import type { Logger } from '../../lib/log.ts';
 import { type Rounds, startRounds } from '../../lib/rounds.ts';
 import {
+  type AuditListing,
   type AuditPosition,
   findLastSeq,
   findPosition,
@@ -14,9 +18,7 @@ import {
   listHeads,
   setPosition,
 } from '../../store/audit/audit.ts';
-import type { Store } from '../../store/engine/index.ts';
-import { type FileOptions, openLines } from './file.ts';
-import { nextBatch } from './messages.ts';
+import type { Reader, Store } from '../../store/engine/index.ts';
 
 export interface AuditFault {
   since: number;
@@ -107,4 +109,149 @@ export class Copy {
   #announce(): void {
     this.#store.write(async ({ changed }) => changed({ kind: 'service' })).catch(() => {});
   }
+}
+
+interface Batch {
+  /** At least one, in ASCII. */
+  lines: readonly string[];
+  /** The position once all of them are written. */
+  end: AuditPosition;
+}
+
+/** More are never in one batch. */
+const mostLines = 250;
+/** A batch ends with the line that exceeds this; one line is some kilobytes. */
+const mostBytes = 128 * 1024;
+
+/** What follows a position; undefined when there is nothing. */
+async function nextBatch(db: Reader, position: AuditPosition): Promise<Batch | undefined> {
+  const entries = await listAuditEntries(db, {}, { after: position.entry, limit: mostLines });
+  const last = entries.at(-1)?.seq ?? position.entry;
+  // A head follows the entries that it covers.
+  const heads = await listHeads(db, { after: position.head, limit: mostLines });
+  const covered = heads.filter(({ seq }) => seq <= last);
+  const lines: string[] = [];
+  const end = { ...position };
+  let bytes = 0;
+  const add = (kind: 'entry' | 'head', fields: AuditListing | SignedHead) => {
+    if (lines.length === mostLines || bytes > mostBytes) return;
+    const line = lineOf(kind, fields);
+    lines.push(line);
+    bytes += line.length;
+    end[kind] = fields.seq;
+  };
+  for (const entry of entries) add('entry', entry);
+  for (const head of covered) add('head', head);
+  return lines.length === 0 ? undefined : { lines, end };
+}
+
+/** JSON whose strings hold nothing that a terminal or a collector could take for something else. */
+function lineOf(kind: 'entry' | 'head', fields: AuditListing | SignedHead): string {
+  const known = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
+  const json = JSON.stringify({ kind, ...known });
+  return json.replaceAll(/[^\x20-\x7e]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
+interface FileOptions {
+  path: string;
+  /** The ID of the group that may read it; undefined: none. */
+  group: number | undefined;
+}
+
+interface Last {
+  kind: 'entry' | 'head';
+  seq: number;
+  hash: string;
+}
+
+/** The longest entry and a page of heads are shorter. */
+const tailBytes = 128 * 1024;
+/** O_NONBLOCK: do not block on a pipe without a reader. */
+const flags = constants.O_RDWR | constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK;
+
+/** The file: one that was moved away is begun anew. */
+function openLines({ path, group }: FileOptions) {
+  let handle: FileHandle | undefined;
+
+  async function current(): Promise<FileHandle> {
+    if (handle && (await isStillThere(handle, path))) return handle;
+    await shut();
+    handle = await open(path, flags, 0o600);
+    await settle(handle, { path, group });
+    return handle;
+  }
+
+  async function shut(): Promise<void> {
+    const old = handle;
+    handle = undefined;
+    await old?.close().catch(() => {});
+  }
+
+  async function using<T>(body: (file: FileHandle) => Promise<T>): Promise<T> {
+    try {
+      return await body(await current());
+    } catch (error) {
+      await shut();
+      throw error;
+    }
+  }
+
+  return {
+    /** The last entry and the last head that it has. */
+    last: () =>
+      using(async (file) => {
+        const lines = (await readEnd(file, tailBytes)).split('\n').slice(0, -1);
+        const messages = lines.map(parse).filter((message) => message !== undefined);
+        const last = (kind: string) => messages.findLast((message) => message.kind === kind) ?? [];
+        return [last('entry'), last('head')].flat();
+      }),
+    /** Resolves once they are on disk; rejects where it is not known how many are. */
+    append: (lines: readonly string[]) =>
+      using(async (file) => {
+        // A full disk or a crash can have cut the last line: what follows must not become a part of it.
+        const start = ['', '\n'].includes(await readEnd(file, 1)) ? '' : '\n';
+        await file.appendFile(`${start}${lines.map((line) => `${line}\n`).join('')}`);
+        await file.datasync();
+      }),
+    close: () => void shut(),
+  };
+}
+
+/** Sets who may read it, whatever the umask is and however it was made. Throws where that cannot be set. */
+async function settle(file: FileHandle, { path, group }: FileOptions): Promise<void> {
+  const stats = await file.stat();
+  if (!stats.isFile()) throw new Error(`${path} is not a regular file`);
+  const wanted = group === undefined ? 0o600 : 0o640;
+  try {
+    // The group first: no other is to read it.
+    if (group !== undefined && stats.gid !== group) await file.chown(stats.uid, group);
+    if ((stats.mode & 0o777) !== wanted) await file.chmod(wanted);
+  } catch (error) {
+    const member = group === undefined ? '' : ', which must be in the group of audit.group';
+    const message = `the mode and group of ${path} cannot be set: it must belong to the service's account${member}`;
+    throw new Error(message, { cause: error });
+  }
+}
+
+async function isStillThere(handle: FileHandle, path: string): Promise<boolean> {
+  const [mine, there] = await Promise.all([handle.stat(), stat(path).catch(() => undefined)]);
+  return there?.ino === mine.ino && there.dev === mine.dev;
+}
+
+async function readEnd(file: FileHandle, most: number): Promise<string> {
+  const { size } = await file.stat();
+  const length = Math.min(size, most);
+  const { buffer, bytesRead } = await file.read(Buffer.alloc(length), 0, length, size - length);
+  return buffer.toString('latin1', 0, bytesRead);
+}
+
+function parse(line: string): Last | undefined {
+  try {
+    const { kind, seq, hash } = JSON.parse(line);
+    if ((kind === 'entry' || kind === 'head') && Number.isSafeInteger(seq) && typeof hash === 'string')
+      return { kind, seq, hash };
+  } catch {
+    // Not a line of ours.
+  }
+  return undefined;
 }

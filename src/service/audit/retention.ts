@@ -28,7 +28,6 @@ import { fromTime, toTime } from '../../store/engine/time.ts';
 import { deleteOldHistory } from '../../store/organizations/member-history.ts';
 import { systemUserId } from '../../store/people/people.ts';
 import { inParts, pause } from './erasure.ts';
-import { writeExport } from './export.ts';
 import type { AuditSigner } from './signer.ts';
 
 /** How many days each is kept; left out: for good. */
@@ -36,8 +35,6 @@ export interface RetentionSettings {
   commands?: number;
   sessions?: number;
   audit?: number;
-  /** The directory that entries are written to before they are deleted; left out: nowhere. */
-  exportTo?: string;
 }
 
 export interface RetentionDeps {
@@ -53,8 +50,8 @@ export interface RetentionDeps {
 
 const dayMs = 86_400_000;
 const pageSize = 200;
-/** Entries of one file, and of one checkpoint. */
-const mostExported = 5_000;
+/** Entries up to one checkpoint. */
+const mostDeleted = 5_000;
 
 export async function applyRetention(
   deps: RetentionDeps,
@@ -75,7 +72,7 @@ export async function applyRetention(
     await redactSessions(deps, sessions, signal);
   }
   if (audit !== undefined) await deps.store.write((tx) => deleteOldHistory(tx, toTime(audit)));
-  if (audit !== undefined) await deleteEntries(deps, { before: audit, settings }, signal);
+  if (audit !== undefined) await deleteEntries(deps, { before: audit, days: settings.audit }, signal);
 }
 
 /**
@@ -123,7 +120,7 @@ function isBefore({ at }: { at: string }, before: number): boolean {
 
 async function deleteEntries(
   deps: RetentionDeps,
-  { before, settings }: { before: number; settings: RetentionSettings },
+  { before, days }: { before: number; days: number | undefined },
   signal: AbortSignal,
 ): Promise<void> {
   const { store, signer } = deps;
@@ -133,7 +130,7 @@ async function deleteEntries(
   await signer.sign(store);
   const until = (await lastToGo(deps)) - 1;
   while (!signal.aborted) {
-    const next: ChainLink = await deleteSome(deps, { from, until, before, settings }, signal);
+    const next: ChainLink = await deleteSome(deps, { from, until, before, days }, signal);
     if (next.seq === from.seq) return;
     from = next;
   }
@@ -155,40 +152,35 @@ interface Span {
   from: ChainLink;
   until: number;
   before: number;
-  settings: RetentionSettings;
+  days: number | undefined;
 }
 
-/** Exports some entries, sets the checkpoint behind them, deletes them; returns the last. */
+/** Sets a checkpoint behind some entries and deletes them; returns the last. */
 async function deleteSome(
   { store, key, log }: RetentionDeps,
-  { from, until, before, settings }: Span,
+  { from, until, before, days }: Span,
   signal: AbortSignal,
 ): Promise<ChainLink> {
-  const first = await oldEntries(store, from, { end: from.seq + 1, before }).next();
-  if (until <= from.seq || first.done) return from;
-  const at = toTime(store.lapses.now());
-  const end = Math.min(until, from.seq + mostExported);
+  const end = Math.min(until, from.seq + mostDeleted);
   let last = from;
-  async function* pages(): AsyncGenerator<readonly AuditListing[]> {
-    for await (const page of oldEntries(store, from, { end, before })) {
-      last = page.at(-1) ?? last;
-      yield page;
-      await pause(signal);
-    }
+  for await (const page of oldEntries(store, from, { end, before })) {
+    last = page.at(-1) ?? last;
+    await pause(signal);
   }
-  const checkpoint = () => key().signCheckpoint({ ...last, at });
-  const file = await writeExport(settings.exportTo, pages(), checkpoint);
+  if (last.seq === from.seq) return from;
   const range = `${from.seq + 1}-${last.seq}`;
-  await setCheckpoint(store, checkpoint(), {
+  const { seq, hash } = last;
+  const checkpoint = key().signCheckpoint({ seq, hash, at: toTime(store.lapses.now()) });
+  await setCheckpoint(store, checkpoint, {
     actorUserId: systemUserId,
     operation: 'deleteAuditEntries',
     target: range,
-    reason: `Older than ${settings.audit} days (retention.audit)`,
+    reason: `Older than ${days} days (retention.audit)`,
     result: 'done',
-    details: `The trail begins behind entry ${last.seq}, ${last.hash}; ${file === undefined ? 'not exported' : `exported to ${file}`}`,
+    details: `The trail begins behind entry ${last.seq}, ${last.hash}`,
   });
   await inParts(true, () => deleteBeforeCheckpoint(store, last.seq), signal);
-  log.info('retention.deleted', { entries: range, file });
+  log.info('retention.deleted', { entries: range });
   return last;
 }
 

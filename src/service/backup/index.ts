@@ -4,7 +4,7 @@
  *
  * Flow: what is due goes by the last success, which is on the disk, and not by when the service started → a process of its own
  * (`process.ts`, `role.ts`) → `keep.ts`: copy, check, write and read back (`directory.ts`), remove the oldest (`names.ts`) → the
- * command, in such a process as well (`hand-on.ts`).
+ * command, in such a process as well.
  */
 import { stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -15,10 +15,12 @@ import { startRounds } from '../../lib/rounds.ts';
 import {
   type BackupFailure,
   type KeptBackup,
+  noteBackupFailure,
+  noteKeptBackup,
   readBackupFailure,
   readKeptBackup,
 } from '../../store/data-dir/last-backup.ts';
-import { handOn, noteFailure } from './hand-on.ts';
+import { lockBackups } from '../../store/data-dir/lock.ts';
 import type { KeepSettings } from './keep.ts';
 import { runBackupTask } from './process.ts';
 import { clearWorkDir } from './work.ts';
@@ -50,6 +52,7 @@ export interface ScheduleTimes {
 
 const usualTimes: ScheduleTimes = { checkMs: 30_000, startMs: 10_000, retryMs: 60_000 };
 const longestRetryMs = 3_600_000;
+/** A slow line to another machine takes hours. */
 const longestMs = 12 * 3_600_000;
 
 /** Starts to make backups when they are due. Returns how to stop: what is under way then leaves nothing that counts. */
@@ -176,4 +179,52 @@ function retryMsAfter(
   { retryMs }: Pick<ScheduleTimes, 'retryMs'>,
 ): number {
   return retryDelay(failures, 1, Math.min(longestRetryMs, everyMs), retryMs);
+}
+
+interface HandOnOptions {
+  dataDir: string;
+  kept: KeptBackup;
+  command: string;
+  /** How often backups are made. */
+  everyMs: number;
+  now(): number;
+  /** Has it end; what then became of it is not noted. */
+  signal: AbortSignal;
+}
+
+/**
+ * Runs the operator's command that gets each finished backup. It has until the next backup is due. Resolves to the failure; to undefined where it succeeded, was interrupted, or
+ * another process is at it.
+ */
+export async function handOn(options: HandOnOptions): Promise<BackupFailure | undefined> {
+  const { dataDir, kept, command, everyMs, now, signal } = options;
+  const unlock = lockBackups(dataDir);
+  if (!unlock) return undefined;
+  try {
+    const limitMs = Math.max(0, Math.min(longestMs, Date.parse(kept.at) + everyMs - now()));
+    const late = AbortSignal.timeout(limitMs);
+    const { file } = kept;
+    const outcome = await runBackupTask({ command, file }, AbortSignal.any([signal, late]));
+    if (signal.aborted) return undefined;
+    if (!('failure' in outcome)) {
+      noteKeptBackup(dataDir, { ...kept, awaits: false });
+      return undefined;
+    }
+    const hung = `it had not ended after ${Math.round(limitMs / 60_000)} minutes, and was killed.`;
+    const why = late.aborted ? hung : outcome.failure;
+    return noteFailure(dataDir, { message: `backup.after failed for ${file}: ${why}`, file }, now());
+  } finally {
+    unlock();
+  }
+}
+
+function noteFailure(
+  dataDir: string,
+  failure: Pick<BackupFailure, 'message' | 'file'>,
+  now: number,
+): BackupFailure {
+  const failures = (readBackupFailure(dataDir)?.failures ?? 0) + 1;
+  const noted = { ...failure, failures, at: new Date(now).toISOString() };
+  noteBackupFailure(dataDir, noted);
+  return noted;
 }

@@ -5,17 +5,16 @@
  * not: listen by itself (app does, with `tls` and `handler`), or keep the service from starting: without a certificate
  * only its HTTPS listeners take no connections, and with an old one everything goes on.
  *
- * The flow: renewal.ts looks whether a certificate is due → order.ts orders one through `acme-client`, whose requests
- * go over requests.ts → the authority asks for the answers, in the clear (responder.ts) → files.ts keeps it → tls.ts gives it to the listeners.
+ * The flow: renewal.ts looks whether a certificate is due → order.ts orders one through `acme-client` → the authority asks for the
+ * answers, in the clear → files.ts keeps it → the listeners get it.
  */
 import type { RequestListener } from 'node:http';
+import type { Server as HttpsServer } from 'node:https';
 import type { LiveTls } from '../../api/http/listen.ts';
 import type { Logger } from '../../lib/log.ts';
 import { readCertificate } from './files.ts';
 import { type Challenge, type OrderOptions, orderCertificate } from './order.ts';
 import { type CertificateOfAll, Renewal, takeOrOrder } from './renewal.ts';
-import { createResponder } from './responder.ts';
-import { createTls } from './tls.ts';
 
 export interface AcmeOptions extends OrderOptions {
   dataDir: string;
@@ -108,4 +107,62 @@ function answerForOthers(
   { hosts }: Pick<AcmeOptions, 'hosts'>,
 ): void {
   if (hosts.includes(challenge.host)) setTimeout(answer(challenge), othersMs).unref();
+}
+
+/** The TLS of the listeners: one certificate for all, replaced while they listen. `pem`: the chain and its key, once there is one. */
+function createTls(pem: Buffer | undefined) {
+  let current = pem;
+  const servers = new Set<HttpsServer>();
+  function give(server: HttpsServer): void {
+    if (current) server.setSecureContext({ cert: current, key: current, minVersion: 'TLSv1.2' });
+  }
+  return {
+    get hasCertificate() {
+      return current !== undefined;
+    },
+    attach(server: HttpsServer) {
+      servers.add(server);
+      give(server);
+      return () => void servers.delete(server);
+    },
+    /** Gives the listeners another certificate, for connections from now on. */
+    use(next: Buffer) {
+      current = next;
+      for (const server of servers) give(server);
+    },
+  };
+}
+
+const prefix = '/.well-known/acme-challenge/';
+
+/** The plain HTTP listener: it answers the authority's challenges (RFC 8555, section 8.3), and redirects the rest to HTTPS. */
+function createResponder(options: {
+  /** Key authorizations by token. */
+  tokens: ReadonlyMap<string, string>;
+  origins: readonly string[];
+  /** Whether HTTPS can be used. */
+  isReady(): boolean;
+}): RequestListener {
+  const { tokens, origins, isReady } = options;
+  return ({ method = '', url = '/', headers }, response) => {
+    const plain = (status: number, text: string, more: Record<string, string> = {}) =>
+      response
+        .writeHead(status, {
+          'Content-Type': 'text/plain; charset=utf-8',
+          'Content-Length': Buffer.byteLength(text),
+          ...more,
+        })
+        .end(method === 'HEAD' ? undefined : text);
+    if (method !== 'GET' && method !== 'HEAD') return plain(405, 'Use HTTPS.\n', { Allow: 'GET, HEAD' });
+    if (url.startsWith(prefix)) {
+      const answer = tokens.get(url.slice(prefix.length));
+      return answer === undefined ? plain(404, 'There is no such challenge.\n') : plain(200, answer);
+    }
+    const host = headers.host?.replace(/:\d{1,5}$/, '').toLowerCase();
+    const origin = origins.find((one) => new URL(one).hostname === host);
+    if (origin === undefined || !url.startsWith('/')) return plain(404, 'Nothing of that name is here.\n');
+    if (!isReady())
+      return plain(503, 'Not ready: the TLS certificate is being obtained.\n', { 'Retry-After': '10' });
+    plain(308, 'Use HTTPS.\n', { Location: `${origin}${url}` });
+  };
 }

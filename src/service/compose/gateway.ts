@@ -1,16 +1,19 @@
 /** A part of the composition root: the SSH gateway with what it asks the store, and what it leaves in the audit trail. */
 import { listenError } from '../../api/http/listen.ts';
+import { decideAccess } from '../../domain/access/decision.ts';
+import { type AccessPolicy, periodText, type SignInWindow, signInAdvice } from '../../domain/access/lapse.ts';
+import { parseLoginName } from '../../domain/access/ssh-session.ts';
 import { allKeys } from '../../domain/key-rotation.ts';
 import type { Gateways } from '../../gateway/process/gateways.ts';
 import { openGateways } from '../../gateway/process/index.ts';
-import type { GatewayKeys } from '../../gateway/process/messages.ts';
-import type { Authorize } from '../../gateway/ssh/decision.ts';
+import type { Attempt, Authorize, Decision } from '../../gateway/ssh/decision.ts';
+import type { GatewayKeys } from '../../gateway/ssh/index.ts';
 import { defaultLimits } from '../../gateway/ssh/limits.ts';
+import { findLogin, findPersonOnCluster } from '../../store/access/access-facts.ts';
 import { closeLostSessions } from '../../store/audit/open-sessions.ts';
 import type { Store } from '../../store/engine/index.ts';
 import { listServers } from '../../store/servers/servers.ts';
 import type { Config } from '../config/index.ts';
-import { createAuthorize } from './authorize-login.ts';
 import type { Parts } from './parts.ts';
 import type { Peers } from './peers/peers.ts';
 import { takeOverFrom } from './peers/sessions.ts';
@@ -56,9 +59,7 @@ export function openGateway(config: Config, deps: GatewayDeps): Promise<Gateways
 /** What the gateway is given of the keys that hold now. */
 export function gatewayKeys(keys: Pick<ServiceKeys, 'of'>): GatewayKeys {
   const texts = (kind: 'host' | 'client') => allKeys(keys.of(kind)).map(({ privateKey }) => privateKey);
-  const [hostKey = '', ...otherHostKeys] = texts('host');
-  const [clientKey = '', ...otherClientKeys] = texts('client');
-  return { hostKey, otherHostKeys, clientKey, otherClientKeys };
+  return { hostKeys: texts('host'), clientKeys: texts('client') };
 }
 
 /**
@@ -92,4 +93,61 @@ async function namesBefore({ dataDir }: Config, store: Store): Promise<string[]>
   const isLive = (id: string) => live.has(id);
   const before = takeOverFrom(dataDir, { server: store.server.id, isLive });
   return before === undefined ? [] : [before];
+}
+
+const unknown: Decision = {
+  allowed: false,
+  reason: 'unknown',
+  message: 'Permission denied.',
+  disclose: false,
+};
+
+interface AuthorizeDeps {
+  store: Store;
+  /** How long after a cluster's last report access still counts as confirmed for an open session. */
+  graceMs: number;
+}
+
+/** Decides about a login name and a proven key. Only the owner of a registered key learns the reason of a refusal. */
+export function createAuthorize({ store, graceMs }: AuthorizeDeps): Authorize {
+  return async function authorizeLogin({ loginName, fingerprint }: Attempt, openOn) {
+    const parsed = parseLoginName(loginName);
+    const login = parsed && (await findLogin(store.read, { ...parsed, fingerprint }));
+    const person = login && (await findPersonOnCluster(store, parsed.clusterId, login.userId));
+    if (!person) return unknown;
+    const { clusterId, username, job } = parsed;
+    const subject = { clusterId, ...login };
+    const open = openOn && { loginNode: openOn, graceMs };
+    const decision = decideAccess(person.facts, { fingerprint, open });
+    const { policy, signIn } = person.facts;
+    if (!decision.allowed) {
+      const { obstacle: reason, message } = decision;
+      const untilSignIn = reason === 'sign_in_lapsed' && !open;
+      return {
+        allowed: false,
+        reason,
+        message,
+        disclose: true,
+        subject,
+        ...(untilSignIn && { untilSignIn }),
+      };
+    }
+    return {
+      allowed: true,
+      route: {
+        ...subject,
+        username,
+        shell: person.shell,
+        loginNode: decision.loginNode,
+        ...(job && { job }),
+        ...(signIn && policy.endOpenSessions && { lapse: lapseOf(signIn, policy) }),
+      },
+    };
+  };
+}
+
+/** What a session that ends for want of a sign-in says before. */
+function lapseOf({ ms, leftMs }: SignInWindow, policy: AccessPolicy) {
+  const text = `you last signed in nearly ${periodText(ms)} ago. Sign in ${signInAdvice(policy)}, and it goes on.`;
+  return { leftMs, text };
 }

@@ -17,9 +17,11 @@ import { raiseNextUid } from '../../store/access/access-lists.ts';
 import { createInstallation } from '../../store/data-dir/lab.ts';
 import { openStore } from '../../store/data-dir/open-store.ts';
 import { type Store, storeForRequests } from '../../store/engine/index.ts';
+import { listSlugs } from '../../store/organizations/organizations.ts';
 import { hearPasses } from '../../sync/index.ts';
 import { createAudit } from '../audit/index.ts';
 import type { Acme } from '../certificates/index.ts';
+import { checkOrganizations } from '../config/groups.ts';
 import type { Config } from '../config/index.ts';
 import { createDownloads, type Downloads } from '../downloads/index.ts';
 import { openAcme } from './acme.ts';
@@ -28,7 +30,6 @@ import { watchCertificates } from './certificates.ts';
 import { startConsole } from './console.ts';
 import { type Ending, Fronts } from './fronts.ts';
 import { gatewayKeys, openGateway, startGateway } from './gateway.ts';
-import { checkGroupRules } from './group-rules.ts';
 import { setPasswords, startIssuer } from './issuer.ts';
 import { leaderWork } from './leader.ts';
 import { watchLoginNodes } from './login-node-keys.ts';
@@ -243,7 +244,8 @@ async function addConsole(
 async function fillStore(store: Store, { config, installation }: AppOptions) {
   await raiseNextUid(store, config.uids.base, listHostIds());
   if (installation) await createInstallation(store, installation.lab, installation.source);
-  await checkGroupRules(store.read, config.identity.groups);
+  const { groups } = config.identity;
+  if (groups) checkOrganizations(groups, await listSlugs(store.read));
   // Hashing takes a second on other threads: the rest starts meanwhile, before anyone can sign in.
   const passwordsSet = setPasswords(store, installation?.passwords ?? new Map());
   passwordsSet.catch(() => {});

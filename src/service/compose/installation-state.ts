@@ -3,6 +3,7 @@ import { statfsSync } from 'node:fs';
 import type { InstallationView } from '../../api/business/operation.ts';
 import type { BackupState, Problem } from '../../domain/installation-state.ts';
 import { mapHeld } from '../../domain/key-rotation.ts';
+import { formatBytes } from '../../domain/units.ts';
 import {
   readBackupFailure,
   readDrill,
@@ -11,7 +12,7 @@ import {
 } from '../../store/data-dir/last-backup.ts';
 import type { AuditFaults } from '../audit/index.ts';
 import { dueAt } from '../backup/index.ts';
-import { listCertificates } from '../config/certificates.ts';
+import { listCertificates, problemOf } from '../config/certificates.ts';
 import type { Config } from '../config/index.ts';
 import type { Parts } from './parts.ts';
 import { describeKey } from './service-keys.ts';
@@ -32,8 +33,8 @@ export function createInstallationView(parts: InstallationParts): InstallationVi
     problems: () => [
       ...problemsOfListeners(parts),
       // Of a database that servers share, others make dumps, and none is seen here.
-      ...(config.database === undefined ? problemsOfBackups(backupState(config, now()), now()) : []),
-      ...problemsOfDisk(config.dataDir),
+      ...(config.database === undefined ? problemsOfBackups(config, now()) : []),
+      ...[spaceLeft(config.dataDir).problem ?? []].flat(),
       ...problemsOfAudit(parts.audit.faults(), config.audit.file),
       ...parts.loginNodeKeys.problems(),
       ...(parts.saysSignInTime() ? [] : [noSignInTime]),
@@ -81,10 +82,9 @@ function problemOfPrimary(message: string): Problem {
 }
 
 const dayMs = 86_400_000;
-/** So long before its end, a certificate needs attention. */
-const certificateMs = 14 * dayMs;
 
-function problemsOfBackups({ schedule, last, failure }: BackupState, now: number): Problem[] {
+export function problemsOfBackups(config: Config, now: number): Problem[] {
+  const { schedule, last, failure } = backupState(config, now);
   const about = { area: 'backup', about: 'Backups' } as const;
   if (failure)
     return [
@@ -104,9 +104,9 @@ function problemsOfBackups({ schedule, last, failure }: BackupState, now: number
   return [
     {
       ...about,
-      urgency: 'soon',
+      urgency: schedule ? 'now' : 'soon',
       since: last?.at,
-      message: last ? 'The last backup is older than it should be.' : 'No backup is known.',
+      message: last ? `The last one is of ${last.at}, older than it should be.` : 'None is known.',
       action: schedule
         ? 'See whether the service has been running: `andromeda doctor`.'
         : 'Set `backup` in the configuration for one each day, or run `andromeda backup FILE`.',
@@ -116,12 +116,8 @@ function problemsOfBackups({ schedule, last, failure }: BackupState, now: number
 
 function problemsOfListeners({ config, gateway, acme, now }: InstallationParts): Problem[] {
   const problems: Problem[] = [];
-  const add = (
-    subject: Pick<Problem, 'area' | 'about' | 'since'>,
-    message: string,
-    action: string,
-    urgency: Problem['urgency'] = 'now',
-  ) => problems.push({ ...subject, urgency, message, action });
+  const add = (subject: Pick<Problem, 'area' | 'about' | 'since'>, message: string, action: string) =>
+    problems.push({ ...subject, urgency: 'now', message, action });
   if (gateway.fault !== undefined)
     add(
       { area: 'gateway', about: 'SSH gateway' },
@@ -140,16 +136,9 @@ function problemsOfListeners({ config, gateway, acme, now }: InstallationParts):
       acme.obstacle,
       'See that the address for challenges can be reached from outside.',
     );
-  for (const { setting, fault, endsAt, isRenewed } of listCertificates(config)) {
-    if (fault === undefined && endsAt - now() >= certificateMs) continue;
-    add(
-      { area: 'certificate', about: setting },
-      fault ?? `The certificate ends at ${new Date(endsAt).toISOString()}.`,
-      isRenewed
-        ? 'It should have been renewed by itself: read the log for `acme`.'
-        : 'Put a new certificate into its files, and reload the service.',
-      fault !== undefined || endsAt <= now() ? 'now' : 'soon',
-    );
+  for (const one of listCertificates(config)) {
+    const problem = problemOf(one, now());
+    if (problem) problems.push({ area: 'certificate', about: one.setting, ...problem });
   }
   return problems;
 }
@@ -176,24 +165,16 @@ function problemsOfAudit({ signing, copy }: AuditFaults, file: string | undefine
 
 const mebibyte = 2 ** 20;
 
-/** How many bytes are free on the disk of a directory, and how soon that needs attention; undefined: not at all. */
-export function spaceLeft(dataDir: string): { free: number; urgency: Problem['urgency'] | undefined } {
+/** What is free on the disk of a directory, as a sentence, and whether that is too little. */
+export function spaceLeft(dataDir: string): { text: string; problem: Problem | undefined } {
   const { bavail, bsize, blocks } = statfsSync(dataDir);
   const free = bavail * bsize;
-  if (free < 64 * mebibyte) return { free, urgency: 'now' };
-  return { free, urgency: free < 1024 * mebibyte && bavail < blocks / 10 ? 'soon' : undefined };
-}
-
-function problemsOfDisk(dataDir: string): Problem[] {
-  const { free, urgency } = spaceLeft(dataDir);
-  if (!urgency) return [];
-  return [
-    {
-      area: 'disk',
-      about: dataDir,
-      urgency,
-      message: `${Math.floor(free / mebibyte)} MiB are free on its disk. Nothing can be written when it is full.`,
-      action: 'Make room there.',
-    },
-  ];
+  const text = `${formatBytes(free)} are free on the disk of ${dataDir}.`;
+  const isScarce = free < 1024 * mebibyte && bavail < blocks / 10;
+  const urgency = free < 64 * mebibyte ? 'now' : isScarce ? 'soon' : undefined;
+  const message = `${text} Without space nothing can be written, and nobody revoked.`;
+  return {
+    text,
+    problem: urgency && { area: 'disk', about: dataDir, urgency, message, action: 'Make room there.' },
+  };
 }

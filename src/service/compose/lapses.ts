@@ -6,23 +6,18 @@ import type { Store } from '../../store/engine/index.ts';
 import { toTime } from '../../store/engine/time.ts';
 import { findRegisteredBetween, findSignedInBetween } from '../../store/people/people.ts';
 
-const hourMs = 3_600_000;
-
 export function warnOfLapses(store: Store, log: Logger): () => Promise<void> {
-  const { policy, now } = store.lapses;
+  const { policy } = store.lapses;
   // What is over after every night is nothing to report.
   const signIn = signInWarningMs(signInMs(policy) ?? 0) > 0 ? signInMs(policy) : undefined;
   const keys = policy.keyMaxDays === undefined ? undefined : policy.keyMaxDays * dayMs;
-  let nextAt = 0;
   const report = async () => {
-    if (now() < nextAt) return;
-    nextAt = now() + dayMs;
     await sayLapses(store, log, 'access', signIn);
     await sayLapses(store, log, 'keys', keys);
   };
   if (signIn === undefined && keys === undefined) return async () => {};
   const onFault = (error: unknown) => log.error('access.check.failed', { error });
-  return startRounds(report, { everyMs: hourMs, onFault }).stop;
+  return startRounds(report, { everyMs: dayMs, onFault }).stop;
 }
 
 const kinds = {

@@ -24,8 +24,6 @@ export function acmeCertificateFile(dataDir: string): string {
   return join(dataDir, 'keys', 'acme_certificate.pem');
 }
 
-export type AcmeConfig = ReturnType<typeof readAcme>;
-
 /** `listeners`: by their settings. Throws `invalid_request` with a sentence. */
 export function readAcme(
   raw: Value<typeof acmeSchema> | undefined,

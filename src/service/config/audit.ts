@@ -30,33 +30,27 @@ function groupId(name: string): number {
 /** No file of the service's own ends so. */
 const logName = /\.(jsonl|log)$/;
 
-/** Nothing is written for others between or over other files: lines that are appended to the database destroy it. Throws `invalid_request`. */
-export function refuseOutputOverOthers({
+/** The copy is not written between or over other files: lines that are appended to the database destroy it. Throws `invalid_request`. */
+export function refuseCopyOverOthers({
   dataDir,
   files,
   audit: { file },
-  retention: { exportTo },
 }: {
   dataDir: string;
   files: readonly string[];
   audit: Pick<AuditSettings, 'file'>;
-  retention: { exportTo?: string };
 }): void {
-  const within = (name: string, path: string) => `${name} is ${path}, within the data directory ${dataDir}`;
-  if (exportTo !== undefined && leadsInto(exportTo, dataDir))
-    throw invalid(`${within('retention.exportTo', exportTo)}; name another place.`);
-  if (file !== undefined && leadsInto(file, dataDir) && !logName.test(realPath(file)))
+  if (file === undefined) return;
+  if (leadsInto(file, dataDir) && !logName.test(realPath(file)))
     throw invalid(
-      `${within('audit.file', file)}; name another place, or a file that ends in .jsonl or .log.`,
+      `audit.file is ${file}, within the data directory ${dataDir}; name another place, or a file that ends in .jsonl or .log.`,
     );
-  if (file !== undefined && files.some((own) => leadsInto(file, own)))
+  if (files.some((own) => leadsInto(file, own)))
     throw invalid(`audit.file is ${file}, a file of the configuration; name another.`);
-  if (file !== undefined && existsSync(file)) refuseOther(file);
-  if (exportTo !== undefined && statSync(exportTo, { throwIfNoEntry: false })?.isDirectory() === false)
-    throw invalid(`retention.exportTo is ${exportTo}, which is no directory.`);
+  if (existsSync(file)) refuseOther(file);
 }
 
-/** What the lines of a trail begin with (`service/audit/messages.ts`). */
+/** What the lines of a trail begin with (`service/audit/copy.ts`). */
 const beginnings = ['{"kind":"entry",', '{"kind":"head",'];
 
 function refuseOther(file: string): void {

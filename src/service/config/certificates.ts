@@ -3,6 +3,7 @@ import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { DomainError } from '../../domain/error.ts';
+import type { Problem } from '../../domain/installation-state.ts';
 import { acmeCertificateFile } from './acme.ts';
 import type { Config } from './index.ts';
 import { type HttpConfig, listHttpListeners } from './listeners.ts';
@@ -32,6 +33,39 @@ export function listCertificates(config: Config): ListenerCertificate[] {
     const pem = readRenewedCertificate(tls.certFile);
     return pem ? [certificateOf(`${name}.tls`, { ...tls, url, cert: pem, key: pem }, true)] : [];
   });
+}
+
+const dayMs = 86_400_000;
+
+/** What is wrong with a certificate, or about to be; undefined where nothing is. */
+export function problemOf(
+  one: ListenerCertificate,
+  now: number,
+): Pick<Problem, 'urgency' | 'message' | 'action'> | undefined {
+  const { file, fault, beginsAt, endsAt, isRenewed } = one;
+  const action = isRenewed
+    ? 'The service could not renew it so far: acme.failed in its log says why.'
+    : 'Renew it, and reload the service.';
+  const day = (time: number) => new Date(time).toISOString().slice(0, 10);
+  if (fault !== undefined) return { urgency: 'now', message: fault, action };
+  if (endsAt <= now) return { urgency: 'now', message: `${file} ended on ${day(endsAt)}.`, action };
+  if (beginsAt > now)
+    return {
+      urgency: 'now',
+      message: `${file} is good from ${day(beginsAt)} on only.`,
+      action: 'Is the clock of this machine right?',
+    };
+  // One that is renewed has a third of its life left then. Where a quarter is left, that has failed for long.
+  const lateMs = isRenewed ? (endsAt - beginsAt) / 4 : 30 * dayMs;
+  if (endsAt - now >= lateMs) return undefined;
+  return { urgency: 'soon', message: `${endText(one, now)}.`, action };
+}
+
+/** When a certificate ends that has not ended, as a sentence without its full stop. */
+export function endText({ file, endsAt }: ListenerCertificate, now: number): string {
+  const days = Math.floor((endsAt - now) / dayMs);
+  const span = days < 1 ? 'less than a day' : days === 1 ? '1 day' : `${days} days`;
+  return `${file} ends on ${new Date(endsAt).toISOString().slice(0, 10)}, in ${span}`;
 }
 
 /** Why there is none yet where the service obtains it, as a sentence; undefined where there is one, or it obtains none. */

@@ -5,21 +5,13 @@ import { invalid } from './named-files.ts';
 import { flag, list, section, text, type Value } from './schema.ts';
 import { isWithin } from './secret-files.ts';
 
-export interface ClusterConfig {
-  /** What a lab that comes over the API may name as files; `directory` is undefined where there is no safe default. */
-  secrets: { directory: string | undefined; never: readonly string[] };
-  /** Clusters that a lab which comes over the API may describe with `local: true`. */
-  allowLocal: readonly string[];
-  /** Whether a lab that comes over the API may have simulated login nodes, which run here, where the service is root. */
-  allowSimulated: boolean;
-  /** Whether simulated login nodes are wanted whose sessions are not kept apart from the service, as without root. */
-  unsafeSimulatedLogins: boolean;
-}
-
 export const clustersSchema = section({
   secretsDir: text,
+  // Clusters that a lab which comes over the API may describe with `local: true`.
   allowLocal: list(text),
+  // Whether a lab that comes over the API may have simulated login nodes, which run here, where the service is root.
   allowSimulated: flag,
+  // Whether simulated login nodes are wanted whose sessions are not kept apart from the service, as without root.
   unsafeSimulatedLogins: flag,
 });
 
@@ -36,7 +28,7 @@ export function readClusters(
     unsafeSimulatedLogins = false,
   }: Value<typeof clustersSchema> = {},
   { file, dataDir, own }: { file: string; dataDir: string; own: readonly string[] },
-): ClusterConfig {
+) {
   const home = dirname(file);
   const given = secretsDir === undefined ? undefined : resolve(home, secretsDir);
   if (given !== undefined && isWithin(given, dataDir))

@@ -19,7 +19,6 @@ const settings = {
   unauthenticated: { limit: 'unauthenticated', ...count(100_000) },
   unauthenticatedPerSource: { limit: 'unauthenticatedPerSource', ...count(100_000) },
   handshakesPerSource: { limit: 'handshakesPerSource', ...count(10_000) },
-  handshakes: { limit: 'handshakes', ...count(10_000) },
   sessionsPerUser: { limit: 'sessionsPerUser', ...count(100_000) },
   sessionsPerSource: { limit: 'sessionsPerSource', ...count(100_000) },
   channelsPerConnection: { limit: 'maxChannels', ...count(10_000) },
@@ -31,13 +30,9 @@ const settings = {
   unconfirmedSeconds: { limit: 'unconfirmedMs', ...seconds(1, 86_400) },
   drainSeconds: { limit: 'drainMs', ...seconds(0, 86_400) },
   backoffAfterFailures: { limit: 'backoffAfter', ...count(1_000_000) },
-  backoffSeconds: { limit: 'backoffMs', ...seconds(0, 3_600) },
-  backoffMaxSeconds: { limit: 'backoffMaxMs', ...seconds(0, 3_600) },
-  rekeyMebibytes: { limit: 'rekeyBytes', ...count(65_536), unit: 1024 ** 2 },
-  rekeySeconds: { limit: 'rekeyMs', ...seconds(10, 604_800) },
 } as const satisfies Record<string, { limit: string; unit: number }>;
 
-export type GatewayLimitsConfig = Partial<Record<(typeof settings)[keyof typeof settings]['limit'], number>>;
+type GatewayLimitsConfig = Partial<Record<(typeof settings)[keyof typeof settings]['limit'], number>>;
 
 export const gatewayLimitsSchema: Schema<{ [Name in keyof typeof settings]?: number }> = {
   type: 'object',

@@ -2,22 +2,19 @@
 import { X509Certificate } from 'node:crypto';
 import { hostname } from 'node:os';
 import { resolve } from 'node:path';
-import type { AccessPolicy } from '../../domain/access/lapse.ts';
 import { DomainError } from '../../domain/error.ts';
-import type { GroupSettings } from '../../domain/organizations/group-rules.ts';
-import type { SecretsKeys } from '../../lib/secrets-key.ts';
 import { isSafeUrl, mostTrustedProxies } from '../../lib/source-address.ts';
 import { accessSchema, readAccess } from './access.ts';
-import { type AcmeConfig, acmeSchema, readAcme } from './acme.ts';
-import { type Address, isWildcard, readAddress, readProxies, refuseSharedPorts } from './addresses.ts';
-import { type AuditSettings, auditSchema, readAudit, refuseOutputOverOthers } from './audit.ts';
-import { type BackupSettings, backupSchema, readBackup } from './backup.ts';
-import { type ClusterConfig, clustersSchema, readClusters } from './clusters.ts';
-import { type ConsoleClient, checkConsole, consoleClientSchema, readConsoleClient } from './console.ts';
+import { acmeSchema, readAcme } from './acme.ts';
+import { isWildcard, readAddress, readProxies, refuseSharedPorts } from './addresses.ts';
+import { auditSchema, readAudit, refuseCopyOverOthers } from './audit.ts';
+import { backupSchema, readBackup } from './backup.ts';
+import { clustersSchema, readClusters } from './clusters.ts';
+import { checkConsole, consoleClientSchema, readConsoleClient } from './console.ts';
 import { databaseSchema, readDatabase, readSecretsKey } from './database.ts';
-import { type GatewayLimitsConfig, gatewayLimitsSchema, readGatewayLimits } from './gateway-limits.ts';
+import { gatewayLimitsSchema, readGatewayLimits } from './gateway-limits.ts';
 import { groupsSchema, readGroupSettings } from './groups.ts';
-import { type HttpConfig, httpSchema, listHttpListeners, readHttp, urlSchema } from './listeners.ts';
+import { httpSchema, listHttpListeners, readHttp, urlSchema } from './listeners.ts';
 import { invalid, NamedFiles } from './named-files.ts';
 import {
   duration,
@@ -38,76 +35,8 @@ export type { Address } from './addresses.ts';
 
 export type { HttpConfig } from './listeners.ts';
 
-export interface Config {
-  demo: boolean;
-  /** The files that it consists of: itself, and those it names. */
-  files: readonly string[];
-  dataDir: string;
-  /** The URL of the PostgreSQL that several servers share; undefined: SQLite's file in `dataDir`. */
-  database: string | undefined;
-  server: {
-    name: string;
-    drainMs: number;
-  };
-  platform: HttpConfig;
-  business: HttpConfig;
-  gateway: {
-    listen: Address;
-    hostname: string;
-    port: number;
-    /** How many processes it has of its own; 0: it is in the service's. */
-    processes: number;
-    /** Whose these are, where the service is root; its own, or those of the usual account, when left out. */
-    account?: string;
-    limits: GatewayLimitsConfig;
-    securityKeys: boolean;
-    /** Whether trusted proxies begin with a PROXY header; `optional` when left out. */
-    proxyProtocol?: 'required' | 'optional' | 'off';
-  };
-  identity: {
-    issuer: string | undefined;
-    /** The issuer's certificate authority in PEM, where not everyone trusts it. */
-    ca: string | undefined;
-    audiences: readonly string[];
-    cliClientId: string;
-    /** Scopes that clients request by way of discovery, where the issuer does not know the usual ones. */
-    scopes: readonly string[] | undefined;
-    /** Whether the console says what its tokens are for (RFC 8707); `auto`: until refused. Clients always do: a platform must not turn it off. */
-    resourceParameter: 'auto' | 'never';
-    trustEmail: readonly string[];
-    kubernetes: { clientId: string; usernameClaim: string } | undefined;
-    serviceAccountClaim: { name: string; value: unknown } | undefined;
-    /** Groups at the issuer; undefined: what it says of them is of no interest. */
-    groups: GroupSettings | undefined;
-    /** The web console's client at an external issuer. The embedded one knows it by itself. */
-    console: ConsoleClient | undefined;
-    embedded: HttpConfig;
-    secondFactor: 'none' | 'staff' | 'all';
-  };
-  /** Addresses and networks of proxies whose headers about their clients are trusted. */
-  trustedProxies: readonly string[];
-  /** The most HTTP connections of one address, and in all, at each listener. */
-  http: { connectionsPerSource: number; connections: number };
-  sync: { intervalMs: number };
-  clusters: ClusterConfig;
-  uids: {
-    /** The first number that people's accounts get; a higher one that was reached already stays. */
-    base: number;
-  };
-  /** When access lapses without a sign-in, and when keys do (left out: never); which types of keys let in. */
-  access: AccessPolicy;
-  /** How many days what is kept is kept; left out: for good. */
-  retention: Value<typeof retentionSchema>;
-  log: { level: 'debug' | 'info' | 'warn' | 'error' };
-  audit: AuditSettings;
-  backup: BackupSettings | undefined;
-  acme: AcmeConfig;
-  metrics: HttpConfig | undefined;
-  console: HttpConfig | undefined;
-  /** What secrets in a shared database are encrypted with; undefined where there is none. */
-  secrets: SecretsKeys | undefined;
-  seed: string | undefined;
-}
+/** What the file says, with defaults and in the units of the program. What each setting means: docs/configuration.md. */
+export type Config = Readonly<ReturnType<typeof settle>>;
 
 const days = duration('days', 1, 36_500);
 const retentionSchema = section({
@@ -115,8 +44,6 @@ const retentionSchema = section({
   commands: duration('days', 7, 36_500),
   sessions: days,
   audit: days,
-  // The directory that old entries of the audit trail are written to before they are deleted.
-  exportTo: text,
 });
 
 const connections = integer(8, 1_000_000);
@@ -124,6 +51,7 @@ const gatewaySchema = section({
   listen: text,
   hostname: text,
   port: integer(1, 65_535),
+  // 0: it is in the service's.
   processes: integer(0, 64),
   account: pattern('^[a-z_][a-z0-9_-]{0,30}$'),
   limits: gatewayLimitsSchema,
@@ -134,6 +62,7 @@ const gatewaySchema = section({
 const kubernetesSchema = section({ clientId: text, usernameClaim: text }, ['clientId']);
 const identitySchema = section({
   issuer: urlSchema,
+  // The issuer's certificate authority in PEM, where not everyone trusts it.
   ca: file,
   audiences: list(text, { minItems: 1 }),
   cliClientId: text,
@@ -145,6 +74,7 @@ const identitySchema = section({
   embedded: httpSchema,
   secondFactor: oneOf('none', 'staff', 'all'),
   trustEmail: list(text, { minItems: 1 }),
+  // Whether the console says what its tokens are for (RFC 8707); `auto`: until refused. Clients always do: a platform must not turn it off.
   resourceParameter: oneOf('auto', 'never'),
 });
 const schema = section({
@@ -202,15 +132,16 @@ export function demoConfig(dataDir: string): Config {
   return { ...settle(raw, new NamedFiles('andromeda.yaml')), demo: true, files: [] };
 }
 
-function settle(raw: RawConfig, files: NamedFiles): Config {
+function settle(raw: RawConfig, files: NamedFiles) {
   const dataDir = files.at(raw.dataDir ?? './data');
   const own = filesOf(raw, files);
-  const { exportTo, ...retention } = raw.retention ?? {};
   const listeners = readListeners(raw, files, dataDir);
   const parts = {
-    demo: false,
-    files: own,
+    demo: false as boolean,
+    /** The files that it consists of: itself, and those it names. */
+    files: own as readonly string[],
     dataDir,
+    /** The URL of the PostgreSQL that several servers share; undefined: SQLite's file in `dataDir`. */
     database: readDatabase(raw, files),
     server: { name: raw.server?.name ?? hostname(), drainMs: (raw.server?.drainSeconds ?? 10) * 1000 },
     ...listeners,
@@ -222,19 +153,19 @@ function settle(raw: RawConfig, files: NamedFiles): Config {
     clusters: readClusters(raw.clusters, { file: files.file, dataDir, own }),
     uids: { base: 20_000, ...raw.uids },
     access: readAccess(raw.access, raw.gateway, listeners.console?.url),
-    retention: { ...retention, ...(exportTo !== undefined && { exportTo: files.at(exportTo) }) },
+    retention: raw.retention ?? {},
     log: { level: raw.log?.level ?? 'info' },
     audit: readAudit(raw.audit, files),
     backup: raw.backup && readBackup(raw.backup, { files, dataDir }),
     secrets: readSecretsKey(raw, files),
     seed: raw.seed === undefined ? undefined : files.at(raw.seed),
   };
-  const config: Config = { ...parts, acme: readAcme(raw.acme, listHttpListeners(parts), files) };
+  const config = { ...parts, acme: readAcme(raw.acme, listHttpListeners(parts), files) };
   if (config.identity.issuer === undefined && config.identity.audiences.length > 1)
     throw invalid('identity.audiences: the embedded issuer puts one audience into a token; give just one.');
   if (config.identity.issuer !== undefined && raw.identity?.secondFactor !== undefined)
     throw invalid('identity.secondFactor is for the built-in sign-in; your issuer asks for its own factors.');
-  refuseOutputOverOthers(config);
+  refuseCopyOverOthers(config);
   checkConsole(config);
   refuseSharedPorts([...listHttpListeners(config), ['gateway', config.gateway], ['acme', config.acme]]);
   return Object.freeze(config);
@@ -265,7 +196,7 @@ function isCertificate(text: string): boolean {
   }
 }
 
-function readGateway(given: Value<typeof gatewaySchema>): Config['gateway'] {
+function readGateway(given: Value<typeof gatewaySchema>) {
   const { hostname, port = 22, processes = 1, limits, account, proxyProtocol } = given;
   const { securityKeys = false } = given;
   const listen = readAddress('gateway.listen', given.listen ?? '127.0.0.1:2222');
@@ -289,10 +220,7 @@ function readGateway(given: Value<typeof gatewaySchema>): Config['gateway'] {
   };
 }
 
-function readIdentity(
-  given: Value<typeof identitySchema>,
-  files: NamedFiles,
-): Omit<Config['identity'], 'embedded' | 'secondFactor'> {
+function readIdentity(given: Value<typeof identitySchema>, files: NamedFiles) {
   const { issuer, audiences = ['andromeda'], cliClientId = 'andromeda-cli', scopes, kubernetes } = given;
   // OpenID Connect Discovery 1.0, 3. Keys in the clear make anyone on the way an operator.
   if (issuer !== undefined && !isSafeUrl(new URL(issuer)))

@@ -1,32 +1,22 @@
 /** All that people are offered at this moment, and by which addresses. */
+import { createHash } from 'node:crypto';
+import { mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { platforms, type System, systemOf } from './platforms.ts';
-import type { PortableFiles, SentFile } from './portable.ts';
-import { type ClientFile, readRelease } from './store.ts';
-
-/** A program that needs no Node, for one kind of machine. */
-export interface Executable extends ClientFile {
-  system: System;
-  title: string;
-}
+import { DomainError } from '../../domain/error.ts';
+import type { PortableClient } from '../../lib/packaging.ts';
+import { writeWhole } from '../../lib/whole-file.ts';
 
 export interface Offer {
   /** Of the service, and so of the portable client. */
   version: string;
   portable: PortableFiles;
-  executables: Executable[];
-  /** The version of the executables, and where their list lies. */
-  release: { version: string; directory: string; isSigned: boolean } | undefined;
+  executables: readonly Executable[];
+  release: Release | undefined;
 }
 
 export function readOffer(dataDir: string, version: string, portable: PortableFiles): Offer {
-  const found = readRelease(dataDir);
-  const executables = (found?.files ?? []).map((file) => ({
-    ...file,
-    system: systemOf(file.platform),
-    title: platforms[file.platform],
-  }));
-  return { version, portable, executables, release: found };
+  const release = readRelease(dataDir);
+  return { version, portable, executables: release?.files ?? [], release };
 }
 
 /** The file behind an address below /download; undefined where none is offered by that name. */
@@ -50,11 +40,150 @@ export function listOf({ version, portable, executables, release }: Offer): obje
     files: [
       { platform: 'node', name: 'andromeda.mjs', path: 'andromeda.mjs', ...facts(mjs) },
       { platform: 'npm', name: 'andromeda.tgz', path: 'andromeda.tgz', ...facts(tgz) },
-      ...executables.map(({ system: _system, title: _title, ...file }) => ({
+      ...executables.map((file) => ({
         ...file,
         path: join('download', file.name),
         version: release?.version,
       })),
     ],
   };
+}
+
+interface SentFile {
+  directory: string;
+  name: string;
+  bytes: number;
+  sha256: string;
+}
+
+interface PortableFiles {
+  mjs: SentFile;
+  tgz: SentFile;
+}
+
+/**
+ * The portable client as files below the data directory, since downloads are sent from files, in ranges where requested. They are
+ * made at the first request, under a name that changes with their content. `make` is asked once, and again after it failed.
+ */
+export function createPortable(
+  dataDir: string,
+  make: () => Promise<PortableClient>,
+): () => Promise<PortableFiles> {
+  let made: Promise<PortableClient> | undefined;
+  return async () => {
+    made ??= make().catch((error: unknown) => {
+      made = undefined;
+      throw error;
+    });
+    const { mjs, tgz } = await made;
+    const directory = clientsDirectory(dataDir);
+    return { mjs: writeOnce(directory, mjs, 'mjs'), tgz: writeOnce(directory, tgz, 'tgz') };
+  };
+}
+
+const sums = new WeakMap<Buffer, string>();
+
+function writeOnce(directory: string, content: Buffer, ending: 'mjs' | 'tgz'): SentFile {
+  const sha256 = sums.get(content) ?? createHash('sha256').update(content).digest('hex');
+  sums.set(content, sha256);
+  const name = `portable-${sha256.slice(0, 32)}.${ending}`;
+  const file = join(directory, name);
+  if (statSync(file, { throwIfNoEntry: false })?.size !== content.length) {
+    mkdirSync(directory, { recursive: true, mode: 0o700 });
+    writeWhole(file, content);
+    // Of versions before, and of a start that was killed here.
+    for (const old of readdirSync(directory))
+      if (/^portable-[0-9a-f]{32}\./.test(old) && old.includes(`.${ending}`) && old !== name)
+        rmSync(join(directory, old), { force: true });
+  }
+  return { directory, name, bytes: content.length, sha256 };
+}
+
+/** A program that needs no Node, for one kind of machine. */
+export interface Executable {
+  platform: Platform;
+  /** What it is called below /download. */
+  name: string;
+  bytes: number;
+  sha256: string;
+  /** Whether it was run before its release. */
+  tested: boolean;
+  /** What else its releasers say of it; may be empty. */
+  note: string;
+}
+
+/** Executables and their list, clients.json, which clients.json.sig signs; unpacked where the portable client lies as well. */
+interface Release {
+  version: string;
+  directory: string;
+  isSigned: boolean;
+  files: Executable[];
+}
+
+function clientsDirectory(dataDir: string): string {
+  return join(dataDir, 'clients');
+}
+
+/**
+ * What is offered now: of the files that the list names, those that are there in their size. Undefined where there is no list.
+ * Throws `invalid_request` with a sentence where it cannot be read.
+ */
+export function readRelease(dataDir: string): Release | undefined {
+  const directory = clientsDirectory(dataDir);
+  const list = join(directory, 'clients.json');
+  if (sizeOf(list) === undefined) return undefined;
+  try {
+    const { version, files } = JSON.parse(readFileSync(list, 'utf8')) as Release;
+    if (!/^\d+\.\d+\.\d+[\w.+-]{0,40}$/.test(version)) throw new Error('its version is none');
+    return {
+      version,
+      directory,
+      isSigned: sizeOf(join(directory, 'clients.json.sig')) !== undefined,
+      files: files.filter((file) => isSound(file) && sizeOf(join(directory, file.name)) === file.bytes),
+    };
+  } catch (error) {
+    throw new DomainError('invalid_request', `${list} is no list of a release. Unpack the release again.`, {
+      cause: error,
+    });
+  }
+}
+
+/** Whether name and sum can stand in an address and in a script. */
+function isSound({ platform, name, sha256 }: Executable): boolean {
+  return (
+    Object.hasOwn(platforms, platform) &&
+    /^andromeda[a-z0-9._-]{0,63}$/.test(name) &&
+    /^[0-9a-f]{64}$/.test(sha256)
+  );
+}
+
+function sizeOf(file: string): number | undefined {
+  const stats = statSync(file, { throwIfNoEntry: false });
+  return stats?.isFile() ? stats.size : undefined;
+}
+
+/** The machines that an executable can be for, by Node's names for them. */
+export const platforms = {
+  'linux-x64': 'Linux (x86-64)',
+  'linux-arm64': 'Linux (ARM)',
+  'win32-x64': 'Windows (x86-64)',
+  'darwin-arm64': 'macOS (Apple silicon)',
+  'darwin-x64': 'macOS (Intel)',
+} as const;
+
+type Platform = keyof typeof platforms;
+
+export type System = 'linux' | 'win32' | 'darwin';
+
+export function systemOf(platform: Platform): System {
+  return platform.slice(0, platform.indexOf('-')) as System;
+}
+
+/** The system that a browser or another program says it runs on; undefined where it does not say one of these. */
+export function visitorSystem(userAgent: string, hint: string): System | undefined {
+  const said = `${hint} ${userAgent}`;
+  if (/android|iphone|ipad/i.test(said)) return undefined;
+  if (/windows|win64|powershell/i.test(said)) return 'win32';
+  if (/mac ?os|macintosh|darwin/i.test(said)) return 'darwin';
+  return /linux|x11|cros/i.test(said) ? 'linux' : undefined;
 }

@@ -1,8 +1,7 @@
 /** The page at /download: what fits the visitor first. No script: everything on it is there from the beginning. */
 import { formatBytes } from '../../domain/units.ts';
 import { type Html, hashOfSource, html, layout, style } from '../../lib/pages.ts';
-import type { Executable, Offer } from './offer.ts';
-import type { System } from './platforms.ts';
+import { type Executable, type Offer, platforms, type System, systemOf } from './offer.ts';
 import { oldestNode } from './scripts.ts';
 
 const sheet = `${style}
@@ -61,7 +60,7 @@ ${verification(offer, order[0])}`;
 function systemSection(system: System, offer: Offer, { url }: Visit): Html {
   const line = system === 'win32' ? `irm ${url}/install.ps1 | iex` : `curl -fsSL ${url}/install.sh | sh`;
   const where = system === 'win32' ? '%LOCALAPPDATA%\\Programs\\andromeda' : '~/.local/bin';
-  const files = offer.executables.filter((one) => one.system === system);
+  const files = offer.executables.filter(({ platform }) => systemOf(platform) === system);
   return html`<h2>${titles[system]}</h2>
 ${command(line)}
 <p class="soft small">It takes no ${system === 'win32' ? 'administrator' : 'root'}, verifies what it downloads, and puts it into ${where}${
@@ -72,8 +71,8 @@ ${command(line)}
 ${files.length > 0 ? html`<ul class="files">${files.map(executable)}</ul>` : undefined}`;
 }
 
-function executable({ title, name, bytes, sha256, tested, note }: Executable): Html {
-  return html`<li><p><a href="download/${name}">${name}</a> <span class="soft">${title}, ${formatBytes(bytes)}, needs no Node</span></p>
+function executable({ platform, name, bytes, sha256, tested, note }: Executable): Html {
+  return html`<li><p><a href="download/${name}">${name}</a> <span class="soft">${platforms[platform]}, ${formatBytes(bytes)}, needs no Node</span></p>
 <p class="small soft">SHA-256 <code>${sha256}</code></p>
 ${tested ? undefined : html`<p class="small untested">Not run by whoever released it.</p>`}
 ${note === '' ? undefined : html`<p class="small soft">${note}</p>`}</li>`;
@@ -91,7 +90,7 @@ ${command(`npx --yes ${url}/andromeda.tgz --help\nnpm install --global ${url}/an
 }
 
 function verification({ release, executables }: Offer, system: System | undefined): Html {
-  const [first] = executables.filter((one) => one.system === system);
+  const first = executables.find(({ platform }) => systemOf(platform) === system);
   const name = first?.name ?? 'andromeda.mjs';
   const commands: Record<System, string> = {
     linux: `sha256sum ${name}`,

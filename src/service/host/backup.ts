@@ -80,7 +80,7 @@ async function keep(
   const made = `${file}: ${formatBytes(bytes)}, read back and checked; as secret as the installation itself.\n`;
   if (command === undefined) return made;
   commandIo().stdout.write(made);
-  const { handOn } = await import('../backup/hand-on.ts');
+  const { handOn } = await import('../backup/index.ts');
   const kept = { at: from.madeAt, file, bytes, awaits: true };
   const failure = await handOn({ dataDir, kept, command, everyMs, now: Date.now, signal: from.signal });
   if (failure) throw refusal(failure.message);

@@ -132,39 +132,30 @@ function* checkKey(dataDir: string, kind: KeyKind): Generator<Finding> {
 }
 
 /** `away`: what it is that the service starts all the same, and tries again. */
-export function* checkAuditPaths(
-  { audit, retention }: Pick<Config, 'audit' | 'retention'>,
-  away: typeof wrong,
-): Generator<Finding> {
+export function* checkAuditFile({ file, group }: Config['audit'], away: typeof wrong): Generator<Finding> {
   const about = 'audit';
-  const { file, group } = audit;
-  if (file !== undefined) {
-    const stats = statSync(file, { throwIfNoEntry: false });
-    const directory = dirname(file);
-    const uid = process.geteuid?.();
-    if (stats && !isAllowed(file, constants.R_OK | constants.W_OK))
-      yield away(about, `audit.file: ${file} cannot be written: ${whyNot(file, stats)}.`);
-    else if (!stats && !isAllowed(directory, constants.W_OK | constants.X_OK))
-      yield away(
-        about,
-        `audit.file: ${file} cannot be made: ${directory} is missing, or not this account's to write.`,
-      );
-    else if (stats && uid !== 0 && stats.uid !== uid)
-      yield away(
-        about,
-        `audit.file: ${file} belongs to ${accountName(stats.uid)}, and must be this account's, which sets who may read it.`,
-      );
-    else if (group !== undefined && uid !== 0 && !process.getgroups?.().includes(group))
-      yield away(
-        about,
-        'audit.group: this account is not in that group. Put it there, and restart the service.',
-      );
-    else yield ok(about, `A copy of the trail to ${file}.`);
-  }
-  const { exportTo } = retention;
-  const stats = exportTo === undefined ? undefined : statSync(exportTo, { throwIfNoEntry: false });
-  if (exportTo !== undefined && stats && !isAllowed(exportTo, constants.W_OK | constants.X_OK))
-    yield away(about, `retention.exportTo: ${exportTo} cannot be written: ${whyNot(exportTo, stats)}.`);
+  if (file === undefined) return;
+  const stats = statSync(file, { throwIfNoEntry: false });
+  const directory = dirname(file);
+  const uid = process.geteuid?.();
+  if (stats && !isAllowed(file, constants.R_OK | constants.W_OK))
+    yield away(about, `audit.file: ${file} cannot be written: ${whyNot(file, stats)}.`);
+  else if (!stats && !isAllowed(directory, constants.W_OK | constants.X_OK))
+    yield away(
+      about,
+      `audit.file: ${file} cannot be made: ${directory} is missing, or not this account's to write.`,
+    );
+  else if (stats && uid !== 0 && stats.uid !== uid)
+    yield away(
+      about,
+      `audit.file: ${file} belongs to ${accountName(stats.uid)}, and must be this account's, which sets who may read it.`,
+    );
+  else if (group !== undefined && uid !== 0 && !process.getgroups?.().includes(group))
+    yield away(
+      about,
+      'audit.group: this account is not in that group. Put it there, and restart the service.',
+    );
+  else yield ok(about, `A copy of the trail to ${file}.`);
 }
 
 export function checkNamedFile(what: string, path: string): Finding {

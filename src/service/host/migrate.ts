@@ -1,13 +1,27 @@
 /** `andromeda migrate`: an installation from SQLite's file to a PostgreSQL, or back, on the host itself while nothing serves it. */
-import { join } from 'node:path';
+import { existsSync, globSync, mkdirSync, readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { DomainError } from '../../domain/error.ts';
-import { serviceSecrets } from '../../domain/key-rotation.ts';
-import { type Copied, copyToPostgres, copyToSqlite } from '../../store/data-dir/copy-database.ts';
+import {
+  keyKinds,
+  keySetText,
+  knownHostsName,
+  readKeySet,
+  secretTitle,
+  serviceSecrets,
+} from '../../domain/key-rotation.ts';
+import { writeWhole } from '../../lib/whole-file.ts';
+import {
+  type Copied,
+  copyToPostgres,
+  copyToSqlite,
+  type FilesAndTables,
+} from '../../store/data-dir/copy-database.ts';
+import { keyFileOf, readKeyFiles, writeKeyFiles } from '../../store/data-dir/key-files.ts';
 import { type Config, readConfig } from '../config/index.ts';
 import { findConfig, runCommand } from './installation.ts';
 import { requireSecretsKey } from './opened.ts';
 import { becomeOwnerOf } from './unit/account.ts';
-import { readServiceFiles, writeServiceFiles } from './unit/service-files.ts';
 
 export interface MigrateOptions {
   config?: string;
@@ -86,4 +100,55 @@ function afterSqlite({ dataDir }: Config): string {
   2. Start the service, on this host alone: the others have no database any more. The keys are files below ${dataDir} again.
   3. Back it up with \`andromeda backup\` from now on. When all is well, drop the PostgreSQL database, and its role.
 `;
+}
+
+const knownHosts = 'slurm/known_hosts.met';
+const hostRecord = 'slurm/hosts.json';
+
+function readServiceFiles(dataDir: string): FilesAndTables {
+  const secrets = new Map<string, string>();
+  for (const kind of keyKinds) {
+    const set = readKeyFiles(dataDir, kind);
+    if (set) secrets.set(serviceSecrets[kind].name, keySetText(set));
+  }
+  for (const [clusterId, text] of clusterFiles(dataDir, knownHosts))
+    secrets.set(knownHostsName(clusterId), text);
+  const managedHosts = new Map<string, { address: string; host: string }[]>();
+  for (const [clusterId, text] of clusterFiles(dataDir, hostRecord))
+    managedHosts.set(
+      clusterId,
+      text
+        .split('\n')
+        .filter(Boolean)
+        .map((host) => ({ address: (JSON.parse(host) as { address: string }).address, host })),
+    );
+  return { secrets, managedHosts };
+}
+
+/** Puts into files what the tables hold. A key that is a file already is the one that was used, and stays. */
+function writeServiceFiles(dataDir: string, { secrets, managedHosts }: FilesAndTables): void {
+  for (const kind of keyKinds) {
+    const { name } = serviceSecrets[kind];
+    const text = secrets.get(name);
+    if (text !== undefined && !existsSync(keyFileOf(dataDir, kind)))
+      writeKeyFiles(dataDir, kind, readKeySet(text, secretTitle(name)));
+  }
+  for (const [name, text] of secrets) {
+    const [, clusterId] = /^known-hosts\/([\w-]+)$/.exec(name) ?? [];
+    if (clusterId !== undefined) write(join(dataDir, 'clusters', clusterId, knownHosts), text);
+  }
+  for (const [clusterId, hosts] of managedHosts)
+    write(join(dataDir, 'clusters', clusterId, hostRecord), hosts.map(({ host }) => `${host}\n`).join(''));
+}
+
+function clusterFiles(dataDir: string, name: string): [clusterId: string, text: string][] {
+  return globSync(`clusters/*/${name}`, { cwd: dataDir }).map((path) => [
+    path.split('/')[1] ?? '',
+    readFileSync(join(dataDir, path), 'utf8'),
+  ]);
+}
+
+function write(file: string, text: string): void {
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  writeWhole(file, text);
 }

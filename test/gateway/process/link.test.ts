@@ -16,11 +16,11 @@ import {
 import { defaultLimits } from '../../../src/gateway/ssh/limits.ts';
 import { becomes } from '../../support/app.ts';
 
-const hello: Hello = { type: 'hello', protocol: 1, build: 'b', pid: 1, draining: false, sessions: [] };
+const hello: Hello = { type: 'hello', protocol: 2, build: 'b', pid: 1, draining: false, sessions: [] };
 const settings: Settings = {
   listen: { host: '127.0.0.1', port: 1 },
-  ...{ hostKey: 'h', clientKey: 'c', limits: defaultLimits, trustedProxies: [] },
-  ...{ proxyProtocol: 'off', debug: false },
+  ...{ hostKeys: ['h'], clientKeys: ['c'], limits: defaultLimits, trustedProxies: [] },
+  ...{ securityKeys: false, proxyProtocol: 'off', debug: false },
 };
 const attempt = { loginName: 'l', publicKey: 'p', fingerprint: 'f', remoteAddress: '::1' };
 

@@ -24,7 +24,7 @@ import { alpha, becomes, eventually } from '../../support/app.ts';
 import { finished, whyNot } from '../lab.ts';
 import { openProcessLab, type ProcessLab, type Service } from './lab.ts';
 
-const hello = { type: 'hello', protocol: 1, build: 'b', pid: 1, draining: false, sessions: [] };
+const hello = { type: 'hello', protocol: 2, build: 'b', pid: 1, draining: false, sessions: [] };
 
 test('a line is a message of its form, one that is not, or none at all', () => {
   assert.deepEqual(readFromProcess(JSON.stringify(hello)), hello);
@@ -128,6 +128,7 @@ const largestFromProcess: Record<FromProcess['type'], FromProcess[]> = {
   log: reported().filter(({ type }) => type === 'log'),
   rechecked: [{ type: 'rechecked', id: 1 }],
   counted: [{ type: 'counted', id: 1 }],
+  alive: [{ type: 'alive' }],
   ending: [{ type: 'ending' }],
   handedOver: [{ type: 'handedOver', pid: 2 ** 22 }],
   handOverFailed: [{ type: 'handOverFailed', message: huge }],
@@ -135,15 +136,11 @@ const largestFromProcess: Record<FromProcess['type'], FromProcess[]> = {
 
 const settings: Settings = {
   listen: { host: loginNode.host, port: 22 },
-  ...{
-    hostKey: 'k'.repeat(500),
-    otherHostKeys: ['k'.repeat(500), 'k'.repeat(500)],
-    clientKey: 'k'.repeat(500),
-    otherClientKeys: ['k'.repeat(500)],
-  },
+  hostKeys: ['k'.repeat(500), 'k'.repeat(500), 'k'.repeat(500)],
+  clientKeys: ['k'.repeat(500), 'k'.repeat(500)],
   limits: defaultLimits,
   trustedProxies: Array.from({ length: mostTrustedProxies }, () => `${attempt.remoteAddress}/128`),
-  ...{ proxyProtocol: 'required', debug: true },
+  ...{ securityKeys: true, proxyProtocol: 'required', debug: true },
 };
 const filter = { ...subject, id: alpha, loginNode: session.loginNode };
 const largestToProcess: Record<ToProcess['type'], ToProcess[]> = {
@@ -256,14 +253,14 @@ describe('a service with its process', { skip: whyNot }, () => {
     const others = Array.from({ length: 70 }, () => lab.start('sleep', ['60']));
     const sockets = others.map(({ pid }, index) => {
       const socket = connect(join(lab.dir, 'data/run/gateway.sock')).on('error', () => {});
-      socket.write(`${JSON.stringify({ ...hello, pid, protocol: index === 0 ? 2 : 1, port: 22 })}\n`);
+      socket.write(`${JSON.stringify({ ...hello, pid, protocol: index === 0 ? 3 : 2, port: 22 })}\n`);
       return socket.resume();
     });
     await becomes(() => service.events('gateway.process.found').length, 70);
     assert.ok(sockets.every(({ destroyed }) => !destroyed));
     assert.deepEqual(
       service.events('gateway.process.foreign').map(({ pid, protocol }) => [pid, protocol]),
-      [[others[0]?.pid, 2]],
+      [[others[0]?.pid, 3]],
     );
     for (const other of others) other.kill('SIGKILL');
     for (const socket of sockets) socket.destroy();

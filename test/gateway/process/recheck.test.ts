@@ -67,7 +67,7 @@ describe('one gateway process', { skip: whyNot }, () => {
     process.kill(gateway, 'SIGSTOP');
     // The process says hello on a new connection, as if on its own, and that one is cut.
     const other = connect(join(lab.dir, 'data/run/gateway.sock')).on('error', () => {});
-    const hello = { type: 'hello', protocol: 1, build: 'b', pid: gateway, draining: false };
+    const hello = { type: 'hello', protocol: 2, build: 'b', pid: gateway, draining: false };
     const [session] = await service.ask<{ id: string }[]>('sessions');
     other.write(`${JSON.stringify({ ...hello, port: lab.port, sessions: [session?.id] })}\n`);
     other.end();
@@ -115,7 +115,7 @@ test('only a gateway process that may have sessions concerned is asked', () => {
   const sent: ToProcess[] = [];
   const lines = { send: (message: ToProcess) => sent.push(message) > 0, unsent: () => 0, close() {} };
   const hello: Hello = {
-    ...{ type: 'hello', protocol: 1, build: 'b', pid: process.pid, draining: false, sessions: [] },
+    ...{ type: 'hello', protocol: 2, build: 'b', pid: process.pid, draining: false, sessions: [] },
   };
   const member = new Member(process.pid);
   member.connected(lines, hello, 60_000);
@@ -143,8 +143,8 @@ test('only a gateway process that may have sessions concerned is asked', () => {
   assert.equal(again.mayHave({ userId: 'anyone' }), true, 'it may have logins from before');
 
   const foreign = new Member(process.pid, true);
-  foreign.connected(lines, { ...hello, protocol: 2, port: 22, sessions: ['one'] }, 0);
+  foreign.connected(lines, { ...hello, protocol: 3, port: 22, sessions: ['one'] }, 0);
   assert.equal(foreign.mayHave({ userId: 'anyone' }), true, 'whose session that is cannot be known');
-  foreign.connected(lines, { ...hello, protocol: 2, port: 22 }, 0);
+  foreign.connected(lines, { ...hello, protocol: 3, port: 22 }, 0);
   assert.equal(foreign.mayHave({ userId: 'anyone' }), false, 'it has none');
 });

@@ -52,8 +52,8 @@ const gateway = await openGateway(config, {
   store,
   peers,
   gatewayKeys: {
-    hostKey: loadSshKey(order.keys.host).privateKey,
-    clientKey: loadSshKey(order.keys.client).privateKey,
+    hostKeys: [loadSshKey(order.keys.host).privateKey],
+    clientKeys: [loadSshKey(order.keys.client).privateKey],
   },
   records,
   authorize: async ({ loginName, publicKey }, openOn) => {

@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeSecretsKey } from '../../../src/lib/secrets-key.ts';
 import type { SchemaState } from '../../../src/service/host/unit/schema-process.ts';
-import { lossOf } from '../../../src/service/host/unit/way-back.ts';
+import { lossOf } from '../../../src/service/host/unit/upgrade.ts';
 import { openStore } from '../../../src/store/data-dir/open-store.ts';
 import type { Store } from '../../../src/store/engine/index.ts';
 import type { KnownSchema } from '../../../src/store/engine/migrate.ts';

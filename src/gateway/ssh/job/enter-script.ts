@@ -1,6 +1,6 @@
 /**
  * What runs on a login node, as the person, to get into a job of theirs: Slurm is asked which job runs at this moment, and a step
- * of it becomes an OpenSSH server for this one connection (step-script.ts). Both scripts are sh, and report by lines on the standard
+ * of it becomes an OpenSSH server for this one connection. Both scripts are sh, and report by lines on the standard
  * error that begin with `andromeda-job`. Start-up files of the account can write there as well: what is said counts for the
  * person's own screen, and a record takes only what the cluster's controller reports (`withConfirmedJob`).
  *
@@ -11,7 +11,6 @@
  */
 import type { JobTarget } from '../../../domain/access/ssh-session.ts';
 import { commandLine } from '../relay/exec-line.ts';
-import { stepScript } from './step-script.ts';
 
 /** How long Slurm may take to start a step, and how long a refusal is tried again: nodes register with a slurmctld that came back. */
 const stepSeconds = 15;
@@ -122,3 +121,57 @@ export function enterJobLine({ id = '', node = '' }: JobTarget): string {
 export function enterJobInput(authorizedKey: string, hostKey: string): string {
   return `${authorizedKey}\n${hostKey.trimEnd()}\n.\n`;
 }
+
+/** Inside the job: the host key and the key to let in come by standard input, up to a line with a dot; then SSH does. */
+const stepScript = `
+say() { printf 'andromeda-job %s\\n' "$*" >&2; }
+umask 077
+new=$(mktemp -d /tmp/andromeda-job.XXXXXX) || { say "refused There is no room in /tmp on $(hostname)."; exit 1; }
+# Slurm ends what is left of a step where it follows processes by cgroups, and only there.
+end() {
+  rm -rf "$d"
+  grep -lsF "ANDROMEDA_JOB_LOGIN=$d" /proc/[0-9]*/environ | cut -d/ -f3 | xargs -r kill -KILL 2> /dev/null
+}
+# Of steps of this account that were killed, and could not do it.
+for d in /tmp/andromeda-job.*; do
+  [ -O "$d" ] && IFS= read -r owner < "$d/pid" && ! kill -0 "$owner" && end
+done 2> /dev/null
+d=$new
+trap end EXIT
+trap 'exit 1' HUP TERM
+printf '%s\\n' $$ > "$d/pid"
+IFS= read -r authorized && printf '%s\\n' "$authorized" > "$d/authorized"
+while IFS= read -r line && [ "$line" != . ]; do printf '%s\\n' "$line"; done > "$d/key"
+for sshd in /usr/sbin/sshd /usr/local/sbin/sshd /usr/lib/ssh/sshd /sbin/sshd; do [ -x "$sshd" ] && break; done
+[ -x "$sshd" ] || { say "refused OpenSSH's server is not installed on $(hostname)."; exit 1; }
+env=$(env | sed -n 's/^\\([A-Za-z_][A-Za-z0-9_]*=[^"\\\\]*\\)$/"\\1"/p' |
+  grep -E '^"(SLURM|CUDA|NVIDIA|ROCR|HIP|GPU|ZE|OMP|TMPDIR)[A-Z0-9_]*=' | tr '\\n' ' ')
+cat > "$d/config" <<END
+HostKey $d/key
+AuthorizedKeysFile $d/authorized
+AuthenticationMethods publickey
+PidFile none
+UsePAM no
+UseDNS no
+StrictModes no
+PrintMotd no
+PrintLastLog no
+LogLevel ERROR
+MaxSessions 512
+# Where the login node is gone, nothing else tells it.
+ClientAliveInterval 15
+ClientAliveCountMax 3
+AllowTcpForwarding local
+AllowStreamLocalForwarding no
+AllowAgentForwarding no
+X11Forwarding no
+PermitTunnel no
+Subsystem sftp internal-sftp
+SetEnv "ANDROMEDA_JOB_LOGIN=$d" $env
+END
+# A trap waits for what runs in the foreground, and not for this.
+exec 3<&0
+"$sshd" -i -e -f "$d/config" <&3 & server=$!
+exec 3<&-
+wait $server
+`;

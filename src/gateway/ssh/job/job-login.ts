@@ -1,6 +1,6 @@
 /**
  * A login into a job: as the person on the login node, which starts a step of the job, and over its standard input and output
- * SSH once more, to an OpenSSH server that is that step (step-script.ts). Its host key is made here, for this connection alone.
+ * SSH once more, to an OpenSSH server that is that step (enter-script.ts). Its host key is made here, for this connection alone.
  */
 import { blobOf, generateSshKey } from '../../../lib/ssh/public-key.ts';
 import { DISCONNECT, SSH } from '../../../lib/ssh/wire.ts';

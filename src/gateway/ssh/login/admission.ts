@@ -5,12 +5,7 @@
  * decided here.
  */
 import { type Claim, FairShares, type Shares } from '../../../lib/fair-shares.ts';
-import {
-  type BackOffLimiter,
-  createBackOffLimiter,
-  createRateLimiter,
-  type RateLimiter,
-} from '../../../lib/limits.ts';
+import { createBackOffLimiter, createRateLimiter } from '../../../lib/limits.ts';
 import { sourceNetwork } from '../../../lib/source-address.ts';
 import type { GatewayLimits } from '../limits.ts';
 
@@ -43,8 +38,6 @@ const knownMs = 7 * 24 * 3_600_000;
 const unknownShare = 0.75;
 
 const forgetFailuresMs = 10 * 60_000;
-/** A client with five keys may offer four wrong ones first: its right key must still come before the login times out. */
-const longestFailureMs = 2_000;
 
 export class Admission {
   #limits: GatewayLimits;
@@ -54,25 +47,19 @@ export class Admission {
   readonly #slots: FairShares;
   /** No limit: the sources of logins, as long as their one use is not given back. */
   readonly #lately = createRateLimiter({ burst: 1, everyMs: knownMs });
-  #backOff: BackOffLimiter;
-  #ofSource: RateLimiter;
-  #ofAll: RateLimiter;
+  #limiters: ReturnType<typeof limitersOf>;
 
   constructor(limits: GatewayLimits) {
     this.#limits = limits;
     this.#slots = new FairShares(sharesOf(limits));
-    this.#backOff = createFailureBackOff(limits);
-    this.#ofSource = createHandshakeLimit(limits.handshakesPerSource, limits.handshakesPerSourceBurst);
-    this.#ofAll = createHandshakeLimit(limits.handshakes, limits.handshakesBurst);
+    this.#limiters = limitersOf(limits);
   }
 
   /** Other limits from now on. What counts by time, of handshakes and failures, begins anew. */
   configure(limits: GatewayLimits): void {
     this.#limits = limits;
     this.#slots.configure(sharesOf(limits));
-    this.#backOff = createFailureBackOff(limits);
-    this.#ofSource = createHandshakeLimit(limits.handshakesPerSource, limits.handshakesPerSourceBurst);
-    this.#ofAll = createHandshakeLimit(limits.handshakes, limits.handshakesBurst);
+    this.#limiters = limitersOf(limits);
   }
 
   /** A new connection: it is started or gives way, at once or when it has waited. */
@@ -113,7 +100,7 @@ export class Admission {
     add(this.#byUser, userId, 1);
     add(this.#bySource, source, 1);
     // The rate is for handshakes that come to nothing: a script may log in as often as it likes.
-    this.#ofSource.undo(source);
+    this.#limiters.ofSource.undo(source);
     this.#lately.use(source);
     return undefined;
   }
@@ -139,24 +126,25 @@ export class Admission {
   /** Takes a handshake: milliseconds until it may begin. */
   handshakeMs(address: string): number {
     const source = sourceNetwork(address);
-    const own = this.#ofSource.take(source, maxHandshakeWaitMs);
-    return this.#isKnown(source) ? own : Math.max(own, this.#ofAll.take('', maxHandshakeWaitMs));
+    const { ofSource, ofAll } = this.#limiters;
+    const own = ofSource.take(source, maxHandshakeWaitMs);
+    return this.#isKnown(source) ? own : Math.max(own, ofAll.take('', maxHandshakeWaitMs));
   }
 
   /** The same for new keys on a connection to a login node: limited for that node only, so that no other handshake waits. */
   nodeHandshakeMs(id: string): number {
-    return this.#ofSource.take(`node ${id}`, maxHandshakeWaitMs);
+    return this.#limiters.ofSource.take(`node ${id}`, maxHandshakeWaitMs);
   }
 
   /** How long the answer to a failed login is delayed. */
   failureMs(address: string): number {
     const source = sourceNetwork(address);
-    return this.#bySource.has(source) ? 0 : this.#backOff.delayMs(source);
+    return this.#bySource.has(source) ? 0 : this.#limiters.ofFailures.delayMs(source);
   }
 
   /** A connection has ended on which only wrong keys were offered. */
   failed(address: string): void {
-    this.#backOff.use(sourceNetwork(address));
+    this.#limiters.ofFailures.use(sourceNetwork(address));
   }
 
   #isKnown(source: string): boolean {
@@ -174,16 +162,16 @@ function sharesOf({ unauthenticated, queued, queuedPerSource, queueMs }: Gateway
   };
 }
 
-function createFailureBackOff(
-  limits: Pick<GatewayLimits, 'backoffAfter' | 'backoffMs' | 'backoffMaxMs'>,
-): BackOffLimiter {
-  const mostMs = Math.min(limits.backoffMaxMs, longestFailureMs);
-  const { backoffAfter: free, backoffMs: firstMs } = limits;
-  return createBackOffLimiter({ free, firstMs, mostMs, forgetMs: forgetFailuresMs });
-}
-
-function createHandshakeLimit(perSecond: number, burst: number): RateLimiter {
-  return createRateLimiter({ burst, everyMs: 1000 / perSecond });
+/** Of failures, and of handshakes of each source and in all. */
+function limitersOf(limits: GatewayLimits) {
+  const { backoffAfter: free, backoffMs: firstMs, backoffMaxMs: mostMs } = limits;
+  const handshakes = (perSecond: number, burst: number) =>
+    createRateLimiter({ burst, everyMs: 1000 / perSecond });
+  return {
+    ofFailures: createBackOffLimiter({ free, firstMs, mostMs, forgetMs: forgetFailuresMs }),
+    ofSource: handshakes(limits.handshakesPerSource, limits.handshakesPerSourceBurst),
+    ofAll: handshakes(limits.handshakes, limits.handshakesBurst),
+  };
 }
 
 function add(counts: Map<string, number>, key: string, by: number): void {

@@ -164,3 +164,9 @@ export function readPrivateKey(text: string): PrivateKey {
   if (key.type !== 'ssh-ed25519') throw new Error(`the key must be ssh-ed25519, it is ${key.type}`);
   return key;
 }
+
+/** The first of them is the one that is used. */
+export function readPrivateKeys(texts: readonly string[]): [PrivateKey, ...PrivateKey[]] {
+  const [first = '', ...others] = texts;
+  return [readPrivateKey(first), ...others.map(readPrivateKey)];
+}

@@ -2,15 +2,19 @@
  * Prometheus metrics, on an address of their own. They are made from the events that other folders log, so that none of them
  * knows of them: `watch` wraps the logger, and a table below says which event counts as what.
  */
+import { statfsSync, statSync } from 'node:fs';
 import type { RequestListener } from 'node:http';
+import { join } from 'node:path';
 import { collectDefaultMetrics, Registry } from 'prom-client';
+import manifest from '../../../../package.json' with { type: 'json' };
 import type { Gateways } from '../../../gateway/process/gateways.ts';
 import { messageOf } from '../../../lib/error-message.ts';
 import type { EventLevel, EventName, LogEvents, Logger } from '../../../lib/log.ts';
+import { build } from '../../../lib/packaging.ts';
+import { readBackupFailure, readLastBackup } from '../../../store/data-dir/last-backup.ts';
+import { listCertificates } from '../../config/certificates.ts';
 import type { Config } from '../../config/index.ts';
-import { errorEvents } from './error-events.ts';
-import { measureInstallation } from './installation-metrics.ts';
-import { type Counts, type Kinds, kindsOf } from './metric-kinds.ts';
+import { type Counts, errorEvents, type Kinds, kindsOf } from './metric-kinds.ts';
 import { syncCounts } from './sync-metrics.ts';
 
 export interface Metrics {
@@ -145,4 +149,28 @@ function serverCounts({ gauge }: Kinds, leads: boolean): Counts {
     'leader.lost': () => leader.set(0),
     'leader.left': () => leader.set(0),
   };
+}
+
+function measureInstallation({ measured }: Kinds, config: Config): void {
+  const { dataDir } = config;
+  const file = join(dataDir, 'andromeda.db');
+  const sizeOf = (path: string) => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+  measured('andromeda_build_info', ['version', 'commit', 'built', 'node'], (gauge) => {
+    const { commit = 'checkout', date = '' } = build ?? {};
+    gauge.set({ version: manifest.version, commit, built: date, node: process.version }, 1);
+  });
+  measured('andromeda_database_bytes', [], (gauge) => gauge.set(sizeOf(file)));
+  measured('andromeda_database_wal_bytes', [], (gauge) => gauge.set(sizeOf(`${file}-wal`)));
+  measured('andromeda_data_free_bytes', [], (gauge) => {
+    const { bavail, bsize } = statfsSync(dataDir);
+    gauge.set(bavail * bsize);
+  });
+  measured('andromeda_certificate_end_timestamp_seconds', ['listener'], (gauge) => {
+    for (const { setting, endsAt } of listCertificates(config))
+      gauge.set({ listener: setting.replace('.tls', '') }, endsAt / 1000);
+  });
+  measured('andromeda_backup_last_timestamp_seconds', [], (gauge) =>
+    gauge.set(Date.parse(readLastBackup(dataDir)?.at ?? '1970-01-01T00:00:00Z') / 1000),
+  );
+  measured('andromeda_backup_failures', [], (gauge) => gauge.set(readBackupFailure(dataDir)?.failures ?? 0));
 }

@@ -4,7 +4,7 @@
  */
 import type { SshSession } from '../../../domain/access/ssh-session.ts';
 import type { Gateways } from '../../../gateway/process/gateways.ts';
-import type { SessionFilter } from '../../../gateway/ssh/session-filter.ts';
+import { isFilter, type SessionFilter } from '../../../gateway/ssh/decision.ts';
 import type { Logger } from '../../../lib/log.ts';
 import { listSessionsElsewhere } from '../../../store/audit/open-sessions.ts';
 import { type Heard, hears, type Store } from '../../../store/engine/index.ts';
@@ -79,14 +79,14 @@ function withOthers(
 function answerOthers(own: Gateways, peers: AllGatewaysDeps['peers']): void {
   peers.answer('recheck', async (body) => {
     // Rather too many of them than one too few.
-    await own.recheck(readFilter((body as { filter?: unknown }).filter) ?? {});
+    const { filter } = body as { filter?: unknown };
+    await own.recheck(isFilter(filter) ? filter : {});
     return [];
   });
   peers.answer('close', async (body) => {
-    const { filter: received, reason, text } = body as Record<'filter' | 'reason' | 'text', unknown>;
-    const filter = readFilter(received);
+    const { filter, reason, text } = body as Record<'filter' | 'reason' | 'text', unknown>;
     // Those that this version cannot tell from others stay.
-    if (!filter || Object.keys(filter).length === 0)
+    if (!isFilter(filter) || Object.keys(filter).length === 0)
       throw new Error('it is not clear which sessions to close');
     own.close(filter, String(reason), String(text));
     return [];
@@ -96,16 +96,6 @@ function answerOthers(own: Gateways, peers: AllGatewaysDeps['peers']): void {
       ({ id, channels, bytesUp, bytesDown }): Passed => ({ id, channels, bytesUp, bytesDown }),
     ),
   );
-}
-
-const filterFields = ['id', 'clusterId', 'userId', 'keyId', 'loginNode'] as const;
-
-/** Undefined where it cannot be read, or names something that this version knows nothing of. */
-function readFilter(received: unknown): SessionFilter | undefined {
-  if (typeof received !== 'object' || received === null || Array.isArray(received)) return undefined;
-  const isKnown = ([field, value]: [string, unknown]) =>
-    filterFields.some((one) => one === field) && typeof value === 'string';
-  return Object.entries(received).every(isKnown) ? received : undefined;
 }
 
 function readPassed(received: unknown): Passed | undefined {

@@ -7,14 +7,14 @@ import { formatBytes } from '../../../domain/units.ts';
 import { messageOf } from '../../../lib/error-message.ts';
 import type { Seal } from '../../../store/data-dir/backup-file.ts';
 import { readAuditKeys } from '../../../store/data-dir/key-files.ts';
-import { readBackupFailure, readKeptBackup, readLastBackup } from '../../../store/data-dir/last-backup.ts';
+import { type LastBackup, readKeptBackup, readLastBackup } from '../../../store/data-dir/last-backup.ts';
 import { verifyBackup } from '../../../store/data-dir/restore.ts';
+import { problemsOfBackups } from '../../compose/installation-state.ts';
 import type { BackupSettings } from '../../config/backup.ts';
 import type { Config } from '../../config/index.ts';
 import { isAllowed, whyNot } from '../files.ts';
-import { type Finding, ok, orWrong, warn, wrong } from './findings.ts';
+import { type Finding, findingOf, ok, orWrong, warn, wrong } from './findings.ts';
 
-const dayMs = 86_400_000;
 const about = 'backup';
 
 /** `away`: what it is that no backup can be kept there now, without which the service starts all the same. */
@@ -47,45 +47,31 @@ function checkDirectory(directory: string, away: typeof wrong): Finding {
   return ok(about, `To ${directory}.`);
 }
 
-export async function* checkBackups({ backup, dataDir }: Config): AsyncGenerator<Finding> {
-  const file = (backup ? readKeptBackup(dataDir) : readLastBackup(dataDir))?.file;
-  if (!backup) yield checkByHand(dataDir);
-  if (file !== undefined) yield* orWrong('manifest', checkBackupFile(file, dataDir));
-  if (!backup) return;
-  const failure = readBackupFailure(dataDir);
-  if (failure)
-    yield wrong(
-      about,
-      `${failure.failures === 1 ? 'The last attempt' : `The last ${failure.failures} attempts`} failed, at ${failure.at}: ${failure.message}`,
-    );
-  yield await checkKept(backup, dataDir);
-  if (backup.after === undefined && sameDisk(backup.to, dataDir))
+export async function* checkBackups(config: Config): AsyncGenerator<Finding> {
+  const { backup, dataDir } = config;
+  const last = backup ? readKeptBackup(dataDir) : readLastBackup(dataDir);
+  if (last) yield* orWrong('manifest', checkBackupFile(last.file, dataDir));
+  const problems = problemsOfBackups(config, Date.now());
+  for (const problem of problems) yield findingOf(about, problem);
+  if (backup) yield await checkKept(backup, last);
+  else if (last && !existsSync(last.file))
+    yield warn(about, `${textOf(last)}. It is not there any more: was it moved to another machine?`);
+  else if (last && problems.length === 0) yield ok(about, `${textOf(last)}.`);
+  if (backup && backup.after === undefined && sameDisk(backup.to, dataDir))
     yield warn(
       about,
       `${backup.to} and ${dataDir} are on one disk: when that is lost, both are. \`backup.after\` can copy backups elsewhere.`,
     );
 }
 
-function checkByHand(dataDir: string): Finding {
-  const last = readLastBackup(dataDir);
-  if (!last)
-    return warn(
-      about,
-      'None is known. `andromeda backup FILE` makes one, and the setting `backup` one each day.',
-    );
-  const days = (Date.now() - Date.parse(last.at)) / dayMs;
-  const text = `The last one is of ${last.at}: ${last.file}, ${formatBytes(last.bytes)}.`;
-  if (!existsSync(last.file))
-    return warn(about, `${text} It is not there any more: was it moved to another machine?`);
-  return days > 2 ? warn(about, `${text} That is ${Math.floor(days)} days ago.`) : ok(about, text);
+function textOf({ at, file, bytes }: LastBackup): string {
+  return `The last one is of ${at}: ${file}, ${formatBytes(bytes)}`;
 }
 
-async function checkKept({ to, everyMs }: BackupSettings, dataDir: string): Promise<Finding> {
-  const kept = readKeptBackup(dataDir);
-  const known = kept && dirname(kept.file) === to ? kept : undefined;
-  const text = known
-    ? `The last one is of ${known.at}: ${known.file}, ${formatBytes(known.bytes)}`
-    : `This service has made none in ${to} yet`;
+/** Whether the last one is still where they are kept. */
+async function checkKept({ to }: BackupSettings, last: LastBackup | undefined): Promise<Finding> {
+  const known = last && dirname(last.file) === to ? last : undefined;
+  const text = known ? textOf(known) : `This service has made none in ${to} yet`;
   let stored: { name: string; bytes: number }[];
   try {
     stored = await (await import('../../backup/directory.ts')).listBackups(to);
@@ -93,18 +79,11 @@ async function checkKept({ to, everyMs }: BackupSettings, dataDir: string): Prom
     if (!(error instanceof DomainError)) throw error;
     return wrong(about, `${text}. What is there cannot be listed: ${error.message}`);
   }
-  if (stored.length === 0 && !known) return warn(about, `None is in ${to} yet.`);
   if (!known) return warn(about, `${text}; ${stored.length} are there.`);
   const found = stored.find(({ name }) => name === basename(known.file));
-  if (!found) return wrong(about, `${text}. It is not there any more. \`andromeda backup\` makes another.`);
-  if (found.bytes !== known.bytes)
-    return wrong(
-      about,
-      `${text}. It has ${formatBytes(found.bytes)} now. \`andromeda backup\` makes another.`,
-    );
-  if (Date.now() - Date.parse(known.at) > 2 * everyMs)
-    return wrong(about, `${text}. That is longer ago than it should be: does the service run?`);
-  return ok(about, `${text}, of ${stored.length} that are there.`);
+  if (found?.bytes === known.bytes) return ok(about, `${text}, of ${stored.length} that are there.`);
+  const present = found ? `It has ${formatBytes(found.bytes)} now` : 'It is not there any more';
+  return wrong(about, `${text}. ${present}. \`andromeda backup\` makes another.`);
 }
 
 function sameDisk(a: string, b: string): boolean {

@@ -8,13 +8,20 @@ import { clusterPaths } from '../../../domain/clusters/lab-paths.ts';
 import { lineOf } from '../../../lib/yaml-lines.ts';
 import { isFilledOtherwise, listNamedFiles, listSlugsIn } from '../../../store/data-dir/inspect.ts';
 import { files } from '../../../store/engine/engine.ts';
+import { lastFailureOfAcme } from '../../compose/acme.ts';
+import {
+  endText,
+  type ListenerCertificate,
+  listCertificates,
+  missingCertificate,
+  problemOf,
+} from '../../config/certificates.ts';
 import { checkOrganizations } from '../../config/groups.ts';
-import type { Config } from '../../config/index.ts';
+import { type Config, readConfig } from '../../config/index.ts';
 import { readLab } from '../../config/lab-file.ts';
 import { lineOfSentence, readText } from '../../config/settings-file.ts';
-import { checkCertificates } from '../certificates.ts';
 import {
-  checkAuditPaths,
+  checkAuditFile,
   checkConfigFiles,
   checkDatabase,
   checkDataDir,
@@ -22,11 +29,12 @@ import {
   checkNamedFile,
   isAllowed,
 } from '../files.ts';
-import { withConfig } from '../installation.ts';
+import { findConfig, withConfig } from '../installation.ts';
+import { checkPorts } from '../ports.ts';
+import { becomeOwnerOf } from '../unit/account.ts';
 import { checkBackupSettings } from './backup-findings.ts';
-import { type Finding, ok, orWrong, warn, wrong } from './findings.ts';
-import { type InspectOptions, inspect } from './inspect.ts';
-import { checkShared, sharedConfig } from './shared-findings.ts';
+import { type Finding, findingOf, ok, orWrong, printFindings, warn, wrong } from './findings.ts';
+import { checkShared } from './shared-findings.ts';
 import { checkIssuer } from './surroundings.ts';
 
 export function check(options: InspectOptions): Promise<number> {
@@ -64,23 +72,22 @@ async function* findingsOf(
   ports: readonly Finding[],
   { deeper, away = deeper ? wrong : warn }: { deeper?: Deeper; away?: typeof wrong },
 ): AsyncGenerator<Finding> {
-  const { dataDir } = config;
+  const { dataDir, database } = config;
   const unchanged = deeper === undefined;
   yield ok('settings', `${file} can be read, and every setting is one.`);
   yield* checkConfigFiles(file, config);
   yield* checkDataDir(dataDir);
-  const shared = sharedConfig(config);
-  if (shared) yield* checkShared(shared, deeper);
+  if (database !== undefined) yield* checkShared(database, config, deeper);
   else yield* checkDatabase(dataDir, { unchanged });
   yield* checkKeys(dataDir, { ...config, unchanged });
   yield* checkCertificates(config);
   yield* checkIssuer(config, unchanged ? warn : wrong);
   yield* ports;
-  yield* checkAuditPaths(config, away);
+  yield* checkAuditFile(config.audit, away);
   yield* checkBackupSettings(config, away);
   yield* checkSeed(config);
-  if (!shared) yield* orWrong('groups', checkGroups(config));
-  if (!shared) yield* checkClusterFiles(dataDir);
+  if (database === undefined) yield* orWrong('groups', checkGroups(config));
+  if (database === undefined) yield* checkClusterFiles(dataDir);
 }
 
 function* checkSeed({ seed, dataDir, database: shared }: Config): Generator<Finding> {
@@ -122,4 +129,49 @@ function* checkClusterFiles(dataDir: string): Generator<Finding> {
 function databaseOf(dataDir: string): string | undefined {
   const file = join(dataDir, 'andromeda.db');
   return isAllowed(file, constants.R_OK) && files.isDatabase(file) ? file : undefined;
+}
+
+export interface InspectOptions {
+  config?: string;
+  quiet: boolean;
+  json?: boolean;
+}
+
+/** Prints what `examine` finds. Resolves to the exit status: 0 where nothing is wrong. `about`: what a refusal is reported under. */
+export function inspect(
+  about: string,
+  { config: given, quiet, json }: InspectOptions,
+  examine: (file: string, config: Config, ports: readonly Finding[]) => AsyncIterable<Finding>,
+): Promise<number> {
+  async function* findings(): AsyncGenerator<Finding> {
+    const file = findConfig(given);
+    const config = readConfig(file);
+    // As root, before it becomes the account that the service runs as: that one has the ports from systemd.
+    const ports = await checkPorts(config);
+    becomeOwnerOf(config.dataDir);
+    yield* examine(file, readConfig(file), ports);
+  }
+  return printFindings(orWrong(about, findings()), quiet, json);
+}
+
+const certificate = 'certificate';
+
+function* checkCertificates(config: Config): Generator<Finding> {
+  for (const one of listCertificates(config)) yield checkCertificate(one, config, Date.now());
+  const missing = missingCertificate(config);
+  if (missing !== undefined) yield warn(certificate, missing);
+  const last = config.acme && lastFailureOfAcme(config.dataDir);
+  if (last) yield warn(certificate, `${last.failure} It is tried again at ${last.notBefore}.`);
+}
+
+function checkCertificate(one: ListenerCertificate, config: Config, now: number): Finding {
+  const { setting, file, otherHost, names, isRenewed } = one;
+  const problem = problemOf(one, now);
+  if (otherHost !== undefined && problem?.urgency !== 'now') {
+    const text = `${setting}: ${file} is for ${names}, and not for ${otherHost}, which the url names.`;
+    // A proxy in front may have another, and the service is about to obtain one.
+    return config.trustedProxies.length > 0 || isRenewed ? warn(certificate, text) : wrong(certificate, text);
+  }
+  if (!problem) return ok(certificate, `${setting}: ${endText(one, now)}. It is for ${names}.`);
+  return findingOf(certificate, { ...problem, message: `${setting}: ${problem.message}` });
 }

@@ -17,9 +17,8 @@ import type { Config } from '../../config/index.ts';
 import { askReadiness } from '../ask-service.ts';
 import { checkDatabase } from '../files.ts';
 import { auditKeysOf, checkBackups } from './backup-findings.ts';
-import { checkConfig } from './check.ts';
-import { type Finding, ok, warn, wrong } from './findings.ts';
-import { type InspectOptions, inspect } from './inspect.ts';
+import { checkConfig, type InspectOptions, inspect } from './check.ts';
+import { type Finding, findingOf, ok, warn, wrong } from './findings.ts';
 import { checkClients, judgeClusters, judgePorts, judgeTrail } from './surroundings.ts';
 
 const mebibyte = 2 ** 20;
@@ -92,12 +91,8 @@ async function checkService(config: Config): Promise<Finding> {
 
 function* checkSpace(dataDir: string): Generator<Finding> {
   if (!existsSync(dataDir)) return;
-  const { free, urgency } = spaceLeft(dataDir);
-  const text = `${formatBytes(free)} are free on the disk of ${dataDir}`;
-  if (urgency === 'now')
-    yield wrong('disk', `${text}. Without space nothing can be written, and nobody revoked.`);
-  else if (urgency === 'soon') yield warn('disk', `${text}. Make room.`);
-  else yield ok('disk', `${text}.`);
+  const { text, problem } = spaceLeft(dataDir);
+  yield problem ? findingOf('disk', problem) : ok('disk', text);
   const wal = statSync(join(dataDir, 'andromeda.db-wal'), { throwIfNoEntry: false })?.size ?? 0;
   const log = `The database's log (WAL) has ${formatBytes(wal)}`;
   if (wal > 256 * mebibyte)

@@ -1,5 +1,6 @@
 /** What `check` and `doctor` find, one line each. */
 import { DomainError } from '../../../domain/error.ts';
+import type { Problem } from '../../../domain/installation-state.ts';
 import { escapeControls } from '../../../domain/text.ts';
 import { commandIo } from '../../../lib/command-io.ts';
 
@@ -14,6 +15,14 @@ export interface Finding {
 export const ok = (about: string, text: string): Finding => ({ verdict: 'ok', about, text });
 export const warn = (about: string, text: string): Finding => ({ verdict: 'warn', about, text });
 export const wrong = (about: string, text: string): Finding => ({ verdict: 'wrong', about, text });
+
+/** A problem as operators see it in a service that runs. */
+export function findingOf(
+  about: string,
+  { urgency, message, action }: Omit<Problem, 'area' | 'about'>,
+): Finding {
+  return { verdict: urgency === 'now' ? 'wrong' : 'warn', about, text: `${message} ${action}` };
+}
 
 /** The findings, and behind them what they ended with where that was a refusal. */
 export async function* orWrong(

@@ -17,24 +17,20 @@ import type { Config } from '../../config/index.ts';
 import { type Finding, ok, orWrong, warn, wrong } from './findings.ts';
 import { judgeClusters, judgeTrail } from './surroundings.ts';
 
-type SharedConfig = Pick<Config, 'dataDir' | 'secrets' | 'identity'> & { database: string };
-
-export function sharedConfig(config: Config): SharedConfig | undefined {
-  const { database } = config;
-  return database === undefined ? undefined : { ...config, database };
-}
+type SharedConfig = Pick<Config, 'dataDir' | 'secrets' | 'identity'>;
 
 /**
  * Whether a server could start with it, which waits for one that is away. `deeper`: whether it answers, and what is in it is as it should
  * be.
  */
 export async function* checkShared(
+  database: string,
   config: SharedConfig,
   deeper: { isRunning: boolean } | undefined,
 ): AsyncGenerator<Finding> {
   let view: ServerView | undefined;
   try {
-    view = await viewPostgres(config.database, timelineNote(config.dataDir, false));
+    view = await viewPostgres(database, timelineNote(config.dataDir, false));
     yield ok('database', `${view.name} answers.`);
     yield* checkLock(view);
     const { isNew } = yield* checkSchema(view);

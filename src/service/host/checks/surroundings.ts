@@ -7,7 +7,7 @@ import { messageOf } from '../../../lib/error-message.ts';
 import { isSafeUrl } from '../../../lib/source-address.ts';
 import type { AuditFindings, ClusterSideState } from '../../../store/data-dir/inspect.ts';
 import type { Config } from '../../config/index.ts';
-import { readRelease } from '../../downloads/store.ts';
+import { readRelease } from '../../downloads/offer.ts';
 import { type Finding, ok, warn, wrong } from './findings.ts';
 
 const issuerMs = 10_000;

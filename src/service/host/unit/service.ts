@@ -7,8 +7,15 @@ import { isOneFile, programFile } from '../../../lib/packaging.ts';
 import { writeWhole } from '../../../lib/whole-file.ts';
 import { type Config, readConfig } from '../../config/index.ts';
 import { refusal, runCommand } from '../installation.ts';
-import { gatewayAccount, gatewaySocket } from './gateway-units.ts';
-import { firstConfig, logsDirectory, stateDirectory, unitDirectory, unitFiles } from './service-unit.ts';
+import {
+  firstConfig,
+  gatewayAccount,
+  gatewaySocket,
+  logsDirectory,
+  stateDirectory,
+  unitDirectory,
+  unitFiles,
+} from './service-unit.ts';
 import { type InstalledService, run, systemctl, unit } from './systemd.ts';
 import { installProgram } from './upgrade-state.ts';
 
@@ -97,7 +104,6 @@ function unitsOf(service: InstalledService, settings: Config | undefined): [name
   const written = [
     settings?.dataDir ?? stateDirectory,
     ...(settings?.audit.file ? [dirname(settings.audit.file)] : []),
-    ...(settings?.retention.exportTo ? [settings.retention.exportTo] : []),
   ];
   const kept = settings?.backup?.to;
   const writable = [
