@@ -24,7 +24,6 @@ const beyondTheMenu = [
   '/members/{bob}',
   '/members/change?people={bob}',
   '/download',
-  '/past',
   '/past/mine',
   '/signed-out?why=issuer_away',
 ];

@@ -113,7 +113,7 @@ test('who is on: a session is closed with a reason that its person reads, and is
     assert.match(page.url(), /\?person=bob%40physics\.example$/);
     const ofBob = await numbers();
     assert.ok(ofBob.length > 0 && ofBob.length < all.length);
-    await show(page, '/audit?person=bob%40physics.example&filter=operatorCloseSession');
+    await show(page, '/audit?person=bob%40physics.example&operation=operatorCloseSession');
     await page.locator('tbody tr').nth(1).waitFor({ state: 'detached' });
     const [json, csv] = [await saved(page, 'Save as JSONL'), await saved(page, 'Save as CSV')];
     assert.equal(JSON.parse(json).reason, 'maintenance <b>now</b>');
@@ -158,7 +158,7 @@ test('the pages are in no menu of who may not read them, and say so to who comes
     await show(page, '/who');
     await page.getByText('operators with the staff key staff.read').waitFor();
     // An address may have anything in it.
-    await show(page, '/members?filter=5&org=7');
+    await show(page, '/members?email=5&org=7');
     await page.getByRole('table').waitFor();
   });
 });

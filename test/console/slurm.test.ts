@@ -77,7 +77,7 @@ test('with the keyboard alone a configuration is found, changed with a reason, a
   await site.as('ada', async (page) => {
     await page.keyboard.press('Control+k');
     await page.keyboard.type('slurm alpha');
-    await page.getByRole('option', { name: 'Slurm configuration of alpha' }).waitFor();
+    await page.getByRole('link', { name: 'Slurm configuration of alpha' }).waitFor();
     await page.keyboard.press('Enter');
     await page.getByText('No configuration yet').waitFor();
     const isIn = () => page.evaluate('document.activeElement?.matches("textarea")');

@@ -1,11 +1,10 @@
 /** What stands around every page: the menu, the organization, the person, whether the page is live, and the keys. */
 import { useQuery } from '@tanstack/react-query';
 import { Link, Outlet, useMatches, useNavigate, useSearch } from '@tanstack/react-router';
-import { type LucideIcon, Monitor, Moon, Sun } from 'lucide-react';
-import { useEffect, useState, useSyncExternalStore } from 'react';
+import { useEffect, useState } from 'react';
 import { isSignedOut, leaveFor, noteSignedIn, noteSigningOut, own, queryClient } from './api.ts';
-import { announcement, listen, live, notice } from './live.ts';
-import { beyondMenu, type MenuGroup, menuOf, refusalOf } from './menu.ts';
+import { announcement, listen, live } from './live.ts';
+import { type MenuGroup, menuOf, refusalOf } from './menu.ts';
 import { BottomBar, Keys, Menu, sheetId } from './parts/menu.tsx';
 import { Button, Empty, Loaded, Mark, Page } from './parts/page.tsx';
 import { Age, State, useNow } from './parts/values.tsx';
@@ -59,8 +58,11 @@ function Known({ me }: { me: Me }) {
 function Framed({ who }: { who: Who }) {
   // Of the page that is shown: the address is ahead of it while that is loaded.
   const shown = useMatches().at(-1);
-  const { people = '' } = (shown?.search ?? {}) as { people?: string };
-  const refusal = refusalOf(shown?.pathname ?? '/', people, who);
+  const { userId, people = '' } = { ...shown?.search, ...shown?.params } as {
+    userId?: string;
+    people?: string;
+  };
+  const refusal = refusalOf(shown?.fullPath ?? '/', userId ?? people, who);
   const [open, setOpen] = useState<'palette' | 'help'>();
   const groups = menuOf(who);
   return (
@@ -85,14 +87,13 @@ function Framed({ who }: { who: Who }) {
               <Button className="link small" onClick={() => setOpen('help')}>
                 Shortcuts <kbd>?</kbd>
               </Button>
-              <ThemeSwitch />
               <Person me={who.me} />
             </div>
           </div>
         </header>
         <main id="page" tabIndex={-1}>
-          <Notice />
-          <Announcements />
+          <Done />
+          <Offline />
           {refusal ? <Refused {...refusal} /> : <Outlet />}
         </main>
         <BottomBar groups={groups} />
@@ -114,14 +115,11 @@ function usePages(who: Who, groups: readonly MenuGroup[]) {
   const { data: clusters = [] } = useQuery(readClusters(who));
   return [
     ...groups.flatMap(({ items }) => items),
-    ...beyondMenu(who),
-    ...clusters.map(({ id, spec }) => ({ name: spec.name, to: `/clusters/${id}`, hint: 'Cluster' })),
+    ...clusters.map(({ id, spec }) => ({ name: `Cluster ${spec.name}`, to: `/clusters/${id}` })),
     ...clusters.map(({ id, spec }) => ({
       name: `Slurm configuration of ${spec.name}`,
       to: `/clusters/${id}/slurm`,
-      hint: 'Partitions, prolog, history',
     })),
-    { name: 'Download', to: '/download', hint: 'The andromeda command for your machine', isOutside: true },
   ];
 }
 
@@ -164,23 +162,6 @@ function Live() {
   );
 }
 
-/** Announced to screen readers when it appears: the element itself is always there. */
-function Notice() {
-  const text = notice.use((one) => one);
-  return (
-    <div role="status" className={text === undefined ? undefined : 'notice'}>
-      {text !== undefined && (
-        <>
-          <p>{text}</p>
-          <Button className="second small" onClick={() => notice.set(undefined)}>
-            Close
-          </Button>
-        </>
-      )}
-    </div>
-  );
-}
-
 function Person({ me }: { me: Me }) {
   const { display_name: name, primary_email: email } = me.user;
   return (
@@ -205,15 +186,6 @@ async function signOut(): Promise<void> {
   leaveFor(url);
 }
 
-function Announcements() {
-  return (
-    <>
-      <Done />
-      <Offline />
-    </>
-  );
-}
-
 const shownMs = 6_000;
 
 /** The element is always there: a screen reader announces what changes in it, not what appears with it. */
@@ -236,87 +208,19 @@ const graceMs = 3_000;
 
 /** That the page is not current, and how old what it shows is. The page behind it is dimmed by its style. */
 function Offline() {
-  const isOnline = useSyncExternalStore(watchNetwork, () => navigator.onLine);
   const lost = live.use((one) => one.lost);
-  const now = useNow();
-  const isShown = lost !== undefined && (!isOnline || now - lost.at > graceMs);
+  const isShown = useNow() - (lost?.at ?? Infinity) > graceMs;
   return (
     <div className={isShown ? 'offline' : undefined}>
       <p role="status">
-        {isShown && `${isOnline ? 'The console does not answer.' : 'You are offline.'} It updates by itself.`}
+        {isShown &&
+          `${navigator.onLine ? 'The console does not answer.' : 'You are offline.'} It updates by itself.`}
       </p>
-      {isShown && (
+      {isShown && lost && (
         <p className="small">
           This page shows what was known <Age at={new Date(lost.heardAt).toISOString()} />.
         </p>
       )}
     </div>
-  );
-}
-
-function watchNetwork(watcher: () => void): () => void {
-  const events = ['online', 'offline'];
-  for (const event of events) window.addEventListener(event, watcher);
-  return () => {
-    for (const event of events) window.removeEventListener(event, watcher);
-  };
-}
-
-type Theme = 'system' | 'light' | 'dark';
-
-const themes: readonly [Theme, name: string, LucideIcon][] = [
-  ['system', 'System', Monitor],
-  ['light', 'Light', Sun],
-  ['dark', 'Dark', Moon],
-];
-
-/** As theme.ts reads it when the page is loaded. */
-const stored = 'andromeda-theme';
-const root = document.documentElement;
-
-function shownTheme(): Theme {
-  const { theme } = root.dataset as { theme?: Theme };
-  return theme === 'light' || theme === 'dark' ? theme : 'system';
-}
-
-function show(theme: string | null): void {
-  if (theme === 'light' || theme === 'dark') root.dataset['theme'] = theme;
-  else delete root.dataset['theme'];
-}
-
-/** The scheme of this browser, in every tab of it. */
-function ThemeSwitch() {
-  const [theme, setTheme] = useState(shownTheme);
-  useEffect(() => {
-    const follow = ({ key, newValue }: StorageEvent) => {
-      if (key !== stored) return;
-      show(newValue);
-      setTheme(shownTheme());
-    };
-    window.addEventListener('storage', follow);
-    return () => window.removeEventListener('storage', follow);
-  }, []);
-  const choose = (chosen: Theme) => {
-    show(chosen);
-    setTheme(chosen);
-    if (chosen === 'system') localStorage.removeItem(stored);
-    else localStorage.setItem(stored, chosen);
-  };
-  return (
-    <fieldset className="theme">
-      <legend className="hidden">Theme</legend>
-      {themes.map(([one, name, Icon]) => (
-        <Button
-          key={one}
-          className="second small"
-          aria-label={name}
-          title={name}
-          aria-pressed={one === theme}
-          onClick={() => choose(one)}
-        >
-          <Icon aria-hidden="true" />
-        </Button>
-      ))}
-    </fieldset>
   );
 }

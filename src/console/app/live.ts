@@ -181,9 +181,6 @@ export function createSource<Value>(value: Value) {
   };
 }
 
-/** One sentence on what has just been done, where the page itself does not say it. It stays until it is closed, or the next write. */
-export const notice = createSource<string | undefined>(undefined);
-
 /** The announcement of the last save, shown for some seconds; `count` differs between two with the same text. */
 export const announcement = createSource<{ text: string; count: number } | undefined>(undefined);
 let announced = 0;

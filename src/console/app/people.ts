@@ -4,7 +4,7 @@ import { useEffect, useState } from 'react';
 import type { components, paths } from '../../api/generated/business.ts';
 import { bodyOf, bodyOrNull, business } from './api.ts';
 import type { Step } from './parts/strip.tsx';
-import { type Column, type Order, type Remote, useFilterInAddress } from './parts/table.tsx';
+import type { Column, Order, Remote } from './parts/table.tsx';
 import { count } from './parts/values.tsx';
 import { installationTopics, of, read, useWho, type Who } from './reads.ts';
 
@@ -135,7 +135,7 @@ export function useReview(
   { cluster, at }: Pick<Query, 'cluster' | 'at'>,
 ) {
   const { orgID } = useWho();
-  const [filter, setFilter] = useFilterInAddress();
+  const [filter, setFilter] = useState('');
   const [order, setOrder] = useState<Order>();
   const [limit, setLimit] = useState(atFirst);
   const wanted = useSettled(filter.trim(), typingMs);
@@ -183,10 +183,11 @@ export function jobsOf({ ended_jobs: jobs, other_jobs: more = 0 }: Effect): numb
   return jobs.length + more;
 }
 
-/** A plan that is read when a form opens, not while the form is sent: it would be of a change that is made already. */
+/** A plan, which is not read while the form is sent: it would be of a change that is made already. */
 export function useReadPlan(reading: UseQueryOptions<MemberPlan>) {
   const isSending = useIsMutating() > 0;
-  const { data: plan, error, isPending } = useQuery({ ...reading, enabled: !isSending });
+  const enabled = reading.enabled !== false && !isSending;
+  const { data: plan, error, isPending } = useQuery({ ...reading, enabled });
   return { plan, error, isWaiting: isPending && error === null };
 }
 

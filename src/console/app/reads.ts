@@ -79,7 +79,7 @@ export const readClusters = ({ orgID, seesClusters }: Who) =>
   });
 
 /** A cluster of an organization, for openapi-fetch. */
-function inside(clusterId: string, businessOrgId: string) {
+export function inside(clusterId: string, businessOrgId: string) {
   return { params: { path: { clusterId }, query: { businessOrgId } } };
 }
 
@@ -272,14 +272,11 @@ export const readIdentities = (userID: string) =>
 export const readOpenSessions = () =>
   read(['operator', 'sessions'], ['ssh-sessions'], () => business.GET('/operator/sessions').then(bodyOf));
 
-/** The clusters that a person sees, or all, which operators see. */
-export type Whose = 'own' | 'all';
-
-export function useClusterNames(whose: Whose = 'own'): ReadonlyMap<string, string> {
+/** Of the clusters that a person sees; operators see all. */
+export function useClusterNames(): ReadonlyMap<string, string> {
   const who = useWho();
-  const isOwn = whose === 'own';
-  const own = useQuery({ ...readClusters(who), enabled: isOwn });
-  const all = useQuery({ ...readOperatorClusters(), enabled: !isOwn && holdsStaff(who, 'staff.read') });
+  const own = useQuery(readClusters(who));
+  const all = useQuery({ ...readOperatorClusters(), enabled: holdsStaff(who, 'staff.read') });
   return new Map([
     ...(own.data ?? []).map(({ id, spec }) => [id, spec.name] as const),
     ...(all.data?.clusters ?? []).map(({ cluster, name }) => [cluster.id, name] as const),

@@ -46,7 +46,6 @@ function page<const Path extends string, Search extends object>(
   return createRoute({ getParentRoute: () => frame, path, component, validateSearch });
 }
 
-const filter = texts('filter');
 const none = texts();
 
 const AccessPage = lazy(() => import('./pages/access.tsx'), 'AccessPage');
@@ -75,12 +74,12 @@ const pages = [
   page('/access', AccessPage, none),
   page('/keys', KeysPage, none),
   page('/clusters', ClustersPage, none),
-  page('/clusters/$clusterId', ClusterPage, filter),
+  page('/clusters/$clusterId', ClusterPage, none),
   page('/clusters/$clusterId/slurm', SlurmPage, none),
-  page('/clusters/$clusterId/people', ClusterPeoplePage, filter),
-  page('/gpus', GpusPage, filter),
-  page('/storage', StoragePage, filter),
-  page('/members', MembersPage, filter),
+  page('/clusters/$clusterId/people', ClusterPeoplePage, none),
+  page('/gpus', GpusPage, none),
+  page('/storage', StoragePage, none),
+  page('/members', MembersPage, none),
   page('/members/$userId', PersonPage, none),
   page('/members/change', MemberChangePage, peopleOf),
   page('/requests', RequestsPage, none),
@@ -88,7 +87,7 @@ const pages = [
   page('/operator/machines', OperatorMachinesPage, texts('cluster')),
   page('/operator/people', OperatorPeoplePage, texts('email')),
   page('/operator/service', OperatorServicePage, none),
-  page('/who', ActiveSessionsPage, filter),
+  page('/who', ActiveSessionsPage, none),
   page('/past', PastSessionsPage, sessionSearch),
   page('/past/mine', MyPastSessionsPage, ownSessionSearch),
   page('/audit', AuditPage, auditSearch),

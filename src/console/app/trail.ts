@@ -6,7 +6,6 @@ export interface TrailSearch {
   /** Included. */
   to?: string | undefined;
   before?: number | undefined;
-  filter?: string | undefined;
   /** An address or an ID. */
   person?: string | undefined;
   cluster?: string | undefined;
@@ -28,7 +27,6 @@ function trailSearch(...names: ('person' | 'cluster' | 'operation' | 'address' |
       Number.isSafeInteger(search['before']) && Number(search['before']) > 0
         ? Number(search['before'])
         : undefined,
-    filter: textOf(search['filter']),
   });
 }
 
@@ -46,13 +44,10 @@ function dayOf(value: unknown): string | undefined {
 }
 
 export type TrailQuery = { limit: number; after?: number; result?: 'done' | 'refused' } & {
-  [Name in Exclude<keyof TrailSearch, 'before' | 'filter' | 'result'>]?: string;
+  [Name in Exclude<keyof TrailSearch, 'before' | 'result'>]?: string;
 };
 
-export function trailQuery(
-  { filter: _inPage, from, to, before, ...about }: TrailSearch,
-  limit: number,
-): TrailQuery {
+export function trailQuery({ from, to, before, ...about }: TrailSearch, limit: number): TrailQuery {
   const given = {
     ...about,
     from: from && beginOf(from, 0),

@@ -29,7 +29,7 @@ import { createEvents, type Events } from './events.ts';
 import { type Files, sendFile } from './files.ts';
 import { requireOwnPage, sendError, setPageHeaders } from './headers.ts';
 import { createIssuerClient, type IssuerClientOptions } from './issuer-client.ts';
-import { createSessions, idleMs, isOver, longestMs, type Sessions } from './sessions.ts';
+import { createSessions, isOver, type Sessions } from './sessions.ts';
 import { createSignInRoutes, type SignInOptions } from './sign-in.ts';
 
 export interface ConsoleOptions extends Omit<RoutesOptions, 'issuer' | 'sessions' | 'events'> {
@@ -152,16 +152,9 @@ async function answerSession(
 ): Promise<void> {
   requireOwnPage(request);
   const { store, sessions, now } = deps;
-  const session = await sessions.of(request);
-  const { id, userId } = session;
+  const { id, userId } = await sessions.of(request);
   const asked = `${request.method} ${path}`;
-  if (asked === 'GET /session') {
-    return sendJson(response, 200, {
-      userId,
-      signedInAt: toTime(session.createdAt),
-      endsAt: toTime(Math.min(session.createdAt + longestMs, session.seenAt + idleMs)),
-    });
-  }
+  if (asked === 'GET /session') return sendJson(response, 200, { userId });
   if (asked === 'GET /sessions') {
     const open = (await listConsoleSessions(store.read, userId)).filter((one) => !isOver(one, now()));
     const shown = open.map((one) => ({

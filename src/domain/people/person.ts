@@ -38,6 +38,19 @@ export function foldEmail(text: string): string {
   return text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
 }
 
+/**
+ * The addresses in a text, as people paste them: of a spreadsheet, of a mail's header, one a line. Names around them are passed
+ * over. `unread`: what looks like an address, and is none.
+ */
+export function readEmails(text: string): { found: string[]; unread: string[] } {
+  const all = text
+    .split(/[\s,;<>()"']+/)
+    .filter((one) => one.includes('@'))
+    .map((one) => one.replace(/^mailto:/i, '').replace(/[.:]+$/, ''));
+  const found = new Map(all.filter(isEmail).map((one) => [foldEmail(one), one]));
+  return { found: [...found.values()], unread: [...new Set(all.filter((one) => !isEmail(one)))] };
+}
+
 const usernamePattern = /^[a-z][a-z0-9_-]{0,31}$/;
 
 /**

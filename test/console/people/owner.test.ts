@@ -72,7 +72,7 @@ test('with the keyboard alone: a person joins with a permission, another leaves,
     const press = (key: string) => page.keyboard.press(key);
     await press('Control+k');
     await page.keyboard.type('members');
-    await page.getByRole('option', { name: 'Members' }).waitFor();
+    await page.getByRole('dialog').getByRole('link', { name: 'Members' }).waitFor();
     await press('Enter');
     await page.getByText('3 members, 1 of them owner or admin.').waitFor();
     await tabTo(page, page.getByRole('button', { name: 'Add members' }));
@@ -219,7 +219,7 @@ test('a permission ends by itself as it was granted, at another time, and no mor
     await page.getByRole('checkbox', { name: /^clusters\.ssh / }).check();
     await moment.waitFor({ state: 'detached' });
     await term.selectOption('for 7 days');
-    await plan.getByText('clusters.ssh ends').waitFor();
+    await plan.getByText('Gains clusters.ssh, until').waitFor();
     // A time that has passed is refused before it is saved.
     await moment.fill('2001-01-01T00:00');
     await plan.getByText('Not possible').waitFor();
@@ -237,14 +237,14 @@ test('a permission ends by itself as it was granted, at another time, and no mor
     };
     await open();
     await moment.fill('2999-01-01T00:00');
-    await plan.getByText('clusters.ssh ends Jan 1, 2999').waitFor();
+    await plan.getByText('clusters.ssh, until Jan 1, 2999').waitFor();
     await page.getByLabel('Reason').fill('Stays longer');
     await press('Save');
     const local = new Date('2999-01-01T00:00');
     assert.equal(await endOf(), local.toISOString());
     await open();
     await term.selectOption('no end date');
-    await plan.getByText('clusters.ssh no longer has an end date.').waitFor();
+    await plan.getByText('clusters.ssh, with no end date.').waitFor();
     await page.getByLabel('Reason').fill('Stays');
     await press('Save');
     assert.equal(await endOf(), undefined);
@@ -313,7 +313,7 @@ test('who reaches what, by which way and until when: people, one person, one clu
   });
 });
 
-test('the table stays usable: its button in sight, in the order asked for, from row to row by keys', {
+test('the table stays usable: its button in sight, in the order asked for', {
   skip: noBrowser,
 }, async () => {
   await site.again('ada', async (page) => {
@@ -333,15 +333,6 @@ test('the table stays usable: its button in sight, in the order asked for, from 
     assert.ok(x > 0 && x + width <= 1280, 'the button of a row is in sight');
     const title = await table.getByRole('button', { name: 'SSH', exact: true }).getAttribute('title');
     assert.match(title ?? '', /^clusters\.ssh: /);
-
-    await page.getByRole('region', { name: 'members' }).focus();
-    await page.keyboard.press('ArrowDown');
-    const { length } = await table.locator('tbody tr').all();
-    for (let left = length - 1; left > 0; left -= 1) await page.keyboard.press('ArrowDown');
-    assert.equal(await table.locator('tbody tr:focus').count(), 1);
-    await table.locator('tbody tr').last().focus();
-    await page.keyboard.press('Enter');
-    await page.getByRole('heading', { level: 1, name: /@/ }).waitFor();
   });
 });
 

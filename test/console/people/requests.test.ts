@@ -23,7 +23,7 @@ async function goTo(page: Page, name: string): Promise<void> {
   await page.keyboard.press('Control+k');
   await page.getByRole('dialog', { name: 'Go to' }).waitFor();
   await page.keyboard.type(name);
-  await page.getByRole('option', { name }).first().waitFor();
+  await page.getByRole('dialog').getByRole('link', { name }).first().waitFor();
   await page.keyboard.press('Enter');
   await page.getByRole('heading', { level: 1, name }).waitFor();
 }
@@ -139,7 +139,7 @@ test('a member asks, an owner approves, declines and changes the term, and both 
       await ada.getByText('Last approved: eve@physics.example').waitFor();
       await eve.getByText('Approved', { exact: true }).first().waitFor();
       await eve.getByText(/^clusters\.ssh until/).waitFor();
-      await eve.getByText('Applied', { exact: true }).waitFor();
+      await eve.getByText('applied: done').first().waitFor();
       await checkPage(eve, '/access');
 
       await press(eve, 'Request more time…');

@@ -1,7 +1,7 @@
 /** The pages that stand alone, outside of the frame, and the one of an address that is none. */
 import { useQuery } from '@tanstack/react-query';
 import { Link, useSearch } from '@tanstack/react-router';
-import { useEffect } from 'react';
+import { type ReactNode, useEffect } from 'react';
 import type { SignInReason } from '../../../domain/error.ts';
 import { goOnWhenSignedIn, signInAt } from '../api.ts';
 import { Empty, Loading, Mark, Page } from '../parts/page.tsx';
@@ -33,9 +33,30 @@ const reasons: Record<string, string> = {
 
 export function SignedOutPage() {
   const { why, to = '/' } = useSearch({ strict: false });
-  const me = useQuery({ ...readMe(), retry: false });
   // Who signed out on purpose stays here.
   useEffect(() => (why ? goOnWhenSignedIn(to) : undefined), [why, to]);
+  return <Alone why={why} to={to} label="Continue" />;
+}
+
+/** The page after a sign-in that a login over SSH asked for. */
+export function SignedInPage() {
+  return (
+    <Alone to="/" label="Open the console">
+      <p>Go back to your terminal or editor: a login that waits there goes on by itself.</p>
+    </Alone>
+  );
+}
+
+interface AloneOptions {
+  why?: string | undefined;
+  to: string;
+  /** For a person who is signed in: what they are shown, and where they can go on. */
+  label: string;
+  children?: ReactNode;
+}
+
+function Alone({ why, to, label, children }: AloneOptions) {
+  const me = useQuery({ ...readMe(), retry: false });
   if (me.isPending) return <Loading />;
   return (
     <main className="alone">
@@ -43,36 +64,17 @@ export function SignedOutPage() {
       {me.data ? (
         <>
           <h1>You are signed in as {me.data.user.display_name}</h1>
-          <a className="button" href={signInAt(to)}>
-            Continue
-          </a>
+          {children}
         </>
       ) : (
         <>
           <h1>{why ? 'You are not signed in' : 'You are signed out'}</h1>
           {why && <p role="alert">{(Object.hasOwn(reasons, why) && reasons[why]) || reasons['failed']}</p>}
-          <a className="button" href={signInAt(to)}>
-            Sign in
-          </a>
         </>
       )}
-    </main>
-  );
-}
-
-/** The page after a sign-in that a login over SSH asked for. */
-export function SignedInPage() {
-  const me = useQuery({ ...readMe(), retry: false });
-  if (me.isPending) return <Loading />;
-  if (!me.data) return <SignedOutPage />;
-  return (
-    <main className="alone">
-      <Mark />
-      <h1>You are signed in as {me.data.user.display_name}</h1>
-      <p>Go back to your terminal or editor: a login that waits there goes on by itself.</p>
-      <Link className="button" to="/">
-        Open the console
-      </Link>
+      <a className="button" href={signInAt(to)}>
+        {me.data ? label : 'Sign in'}
+      </a>
     </main>
   );
 }

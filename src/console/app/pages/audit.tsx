@@ -5,7 +5,7 @@ import { actionLabel, auditOperations, auditSentence, sentenceText } from '../..
 import { bodyOf, business } from '../api.ts';
 import { type Column, Two } from '../parts/table.tsx';
 import { addressOf, flagsOf, TrailPage } from '../parts/trail.tsx';
-import { Age, count, State, Text } from '../parts/values.tsx';
+import { Age, count, momentText, State, Text } from '../parts/values.tsx';
 import { holdsStaff, useWho } from '../reads.ts';
 import { auditSearch, type TrailQuery } from '../trail.ts';
 
@@ -23,7 +23,6 @@ export default function AuditPage() {
       topics={['installation']}
       ask={ask}
       columns={columns}
-      text={textOf}
       columnsOfFile={columnsOfFile}
       command={(query) => ({
         cli: `andromeda admin audit --human${flagsOf(query)}`,
@@ -33,9 +32,9 @@ export default function AuditPage() {
   );
 }
 
-async function ask(filters: TrailQuery, signal?: AbortSignal): Promise<readonly AuditEntry[]> {
+async function ask(filters: TrailQuery): Promise<readonly AuditEntry[]> {
   const query = { order: 'newest' as const, ...filters };
-  const answer = await business.GET('/operator/audit', { params: { query }, ...(signal && { signal }) });
+  const answer = await business.GET('/operator/audit', { params: { query } });
   return bodyOf(answer).entries.map((entry) => ({ ...entry, sentence: sentenceText(entry) }));
 }
 
@@ -79,17 +78,11 @@ const fields = [
   { name: 'to', label: 'To' },
 ] as const;
 
-function textOf(one: AuditEntry): string {
-  const { actor_email, subject_email = '', operation, target, result, details, source_address } = one;
-  const of = [actor_email, subject_email, operation, target, result, details, source_address];
-  return [one.sentence, ...of].join(' ');
-}
-
 const columns: Column<AuditEntry>[] = [
   { name: 'No.', isNumber: true, cell: (one) => one.seq },
   {
     name: 'When',
-    cell: ({ at }) => <Two className="when" first={<Age at={at} />} second={moment.format(new Date(at))} />,
+    cell: ({ at }) => <Two className="when" first={<Age at={at} />} second={momentText(at)} />,
   },
   { name: 'What happened', cell: (one) => <EntryCell entry={one} /> },
   {
@@ -172,8 +165,6 @@ function Named({ of, entry, children }: { of: NameKind; entry: AuditEntry; child
 }
 
 type NameKind = ReturnType<typeof auditSentence>['parts'][number]['of'];
-
-const moment = new Intl.DateTimeFormat(undefined, { dateStyle: 'short', timeStyle: 'medium' });
 
 const columnsOfFile = [
   ...(['seq', 'at', 'sentence', 'result', 'actor_email', 'actor_name', 'actor_user_id'] as const),

@@ -21,7 +21,7 @@ import {
 import { useWho } from '../reads.ts';
 
 export default function ClusterPeoplePage() {
-  const { orgID, me, isDecider } = useWho();
+  const { orgID, me } = useWho();
   const { clusterId } = useParams({ from: '/frame/clusters/$clusterId/people' });
   // What this page needs to know of the cluster, it reads of its own reader.
   const own = useQuery(readAccessOf(orgID, [me.user.id]));
@@ -35,24 +35,18 @@ export default function ClusterPeoplePage() {
         </Link>
       }
     >
-      {isDecider ? (
-        <Loaded of={own}>
-          {({ people }) => {
-            const on = people[0]?.clusters.find((one) => one.cluster_id === clusterId);
-            return delivery && on ? (
-              <People delivery={delivery} isSlurm={on.slurm !== undefined} />
-            ) : (
-              <Empty action={<Link to="/clusters">Clusters</Link>}>
-                Your organization has no such cluster in service.
-              </Empty>
-            );
-          }}
-        </Loaded>
-      ) : (
-        <Empty>
-          Only people with the permission <code>members.manage</code> can see this.
-        </Empty>
-      )}
+      <Loaded of={own}>
+        {({ people }) => {
+          const on = people[0]?.clusters.find((one) => one.cluster_id === clusterId);
+          return delivery && on ? (
+            <People delivery={delivery} isSlurm={on.slurm !== undefined} />
+          ) : (
+            <Empty action={<Link to="/clusters">Clusters</Link>}>
+              Your organization has no such cluster in service.
+            </Empty>
+          );
+        }}
+      </Loaded>
     </Page>
   );
 }
@@ -99,7 +93,6 @@ function People({ delivery, isSlurm }: { delivery: Delivery; isSlurm: boolean })
               columns={columns.filter(({ name }) => isSlurm || name !== 'Slurm account')}
               remote={remote}
               all={counts.people}
-              isFiltered={counts.people > 5}
             />
           )}
         </Loaded>

@@ -66,7 +66,7 @@ const lifecycles: Record<ClusterItem['status']['lifecycleState'], [Kind, string]
   released: ['none', 'Released'],
 };
 
-export function Lifecycle({ cluster }: { cluster: ClusterItem }) {
+function Lifecycle({ cluster }: { cluster: ClusterItem }) {
   const [kind, name] = lifecycles[cluster.status.lifecycleState];
   return <State kind={kind}>{name}</State>;
 }
@@ -259,7 +259,6 @@ function MachineTable({ machines, usage }: { machines: readonly Machine[]; usage
       text={(one) =>
         `${one.name} ${machineState(one).word} ${one.hardware.gpu_model ?? ''} ${used.get(one.id)?.reason ?? ''}`
       }
-      isInAddress
       columns={machineColumns(used)}
       none={<Empty>No machines reported yet.</Empty>}
     />

@@ -3,10 +3,8 @@ import { useQueries, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { describeFreeBlocks, describeGpuUsage, gpuUsage } from '../../../domain/clusters/gpu-usage.ts';
-import { csv } from '../../../domain/text.ts';
-import { Empty, Loaded, NoClusters, Page, Panel, Problem, Select } from '../parts/page.tsx';
+import { allOf, Empty, Loaded, NoClusters, Page, Panel, Select, said, together } from '../parts/page.tsx';
 import { HoldingJobs, HoldingPods, WaitingJobs } from '../parts/people/jobs.tsx';
-import { SaveCsv } from '../parts/save.tsx';
 import { type Column, Table, Two } from '../parts/table.tsx';
 import { count, Text } from '../parts/values.tsx';
 import {
@@ -33,26 +31,20 @@ export default function GpusPage() {
   const who = useWho();
   const clusters = useQuery(readClusters(who));
   const inService = (clusters.data ?? []).filter(({ status }) => status.lifecycleState !== 'released');
-  const usages = useQueries({ queries: inService.map(({ id }) => readUsage(id, who.orgID)) });
+  const usages = allOf(useQueries({ queries: inService.map(({ id }) => readUsage(id, who.orgID)) }));
+  const both = together({ clusters, usages });
   const rows = inService.map((cluster, index): Row => {
-    const { machines = [], jobs = [], links } = usages[index]?.data ?? {};
+    const { machines = [], jobs = [], links } = usages.data?.[index] ?? {};
     return { cluster, machines, jobs, links };
   });
   const used = inService.flatMap(({ spec }, index) => {
-    const usage = usages[index]?.data;
+    const usage = usages.data?.[index];
     return usage ? [{ cluster: spec.name, usage }] : [];
   });
-  const failed = usages.find(({ error }) => error);
-  // A sum of some clusters is not said.
-  const isWhole = clusters.data !== undefined && usages.every(({ data }) => data);
-  const isCurrent = isWhole && !clusters.error && !failed;
   return (
-    <Page title="GPUs" isWide sentence={isCurrent && sentenceOf(rows)}>
-      {failed && (
-        <Problem error={failed.error} isOld={failed.data !== undefined} again={() => void failed.refetch()} />
-      )}
-      <Loaded of={clusters}>
-        {() => (inService.length === 0 ? <NoClusters /> : isWhole && <Tables rows={rows} used={used} />)}
+    <Page title="GPUs" isWide sentence={said(both, () => sentenceOf(rows))}>
+      <Loaded of={both}>
+        {() => (inService.length === 0 ? <NoClusters /> : <Tables rows={rows} used={used} />)}
       </Loaded>
     </Page>
   );
@@ -108,7 +100,6 @@ function Tables({ rows, used }: TablesOptions) {
           rows={nodes}
           id={({ machines: [one] }) => one?.id ?? ''}
           text={({ cluster, machines: [one] }) => `${cluster.spec.name} ${one?.name} ${one?.reason ?? ''}`}
-          isInAddress
           columns={[ofNode, ofCluster, ofHolders, ...counts]}
           none={<Empty>No machines reported yet.</Empty>}
         />
@@ -185,15 +176,9 @@ function GpuHoursPanel() {
   const rows = (hours.data?.items ?? []).flatMap(({ cluster_name: cluster, people }) =>
     people.map((person) => ({ cluster, person })),
   );
-  const text = () =>
-    csv([
-      ['cluster', 'user', 'person', 'gpu_hours'],
-      ...rows.map(({ cluster, person: { user, person = '', gpu_hours: of } }) => [cluster, user, person, of]),
-    ]);
   return (
     <Panel
       title="GPU-hours"
-      tools={<SaveCsv name="gpu-hours.csv" of={hours} text={text} />}
       cli={`andromeda gpu-hours --days ${days}`}
       operation={`GET /gpu-hours?businessOrgId=${orgID}&days=${days}`}
     >

@@ -1,13 +1,13 @@
 /** SSH keys: register one, revoke one, and see each cluster drop what was revoked. */
 import { useQuery } from '@tanstack/react-query';
-import { type ReactNode, useState } from 'react';
+import { useState } from 'react';
 import type { components } from '../../../api/generated/business.ts';
 import { disuseOf } from '../../../domain/access/lapse.ts';
 import { mayHavePrivateKey } from '../../../domain/text.ts';
 import { operation } from '../api.ts';
 import { Button, CopyLine, Dialog, Empty, Field, Loaded, Page, Panel, quoted, said } from '../parts/page.tsx';
 import { Strip } from '../parts/strip.tsx';
-import { type Column, Table, Two } from '../parts/table.tsx';
+import { actions, type Column, Table, Two } from '../parts/table.tsx';
 import { Age, count, Moment, State, useNow } from '../parts/values.tsx';
 import { useDraft, WriteDialog, WriteForm } from '../parts/write.tsx';
 import { endedBy, readKeyPlan, useReadPlan } from '../people.ts';
@@ -24,7 +24,6 @@ export function KeysPage() {
   const revoked = keys.data?.keys.filter((key) => key.lifecycle_state === 'revoked') ?? [];
   const last = revoked.toSorted((a, b) => ((a.revoked_at ?? '') < (b.revoked_at ?? '') ? -1 : 1)).at(-1);
   const register = <Button onClick={() => setIsAdding(true)}>Register a key</Button>;
-  const none = <Empty action={register}>Without a key you cannot log in over SSH.</Empty>;
   return (
     <Page
       title="SSH keys"
@@ -35,14 +34,15 @@ export function KeysPage() {
         {() => (
           <>
             <Panel title="Active" cli="andromeda keys" operation="GET /me/ssh-keys">
-              <KeyTable keys={active} rename={setRenaming} revoke={setRevoking} none={none} />
+              <Table
+                name="SSH keys"
+                rows={active}
+                id={(key) => key.id}
+                columns={[...columns, actionsOf(setRenaming, setRevoking)]}
+                none={<Empty action={register}>Without a key you cannot log in over SSH.</Empty>}
+              />
             </Panel>
             {last && <Dropped revoked={last} />}
-            {revoked.length > 0 && (
-              <Panel title="Revoked">
-                <KeyTable keys={revoked.toReversed()} />
-              </Panel>
-            )}
           </>
         )}
       </Loaded>
@@ -65,13 +65,6 @@ function Sentence({ active }: { active: number }) {
   return `You have ${count(active, 'active key')}. ${lost}`;
 }
 
-interface TableOptions {
-  keys: readonly Key[];
-  rename?: (key: Key) => void;
-  revoke?: (key: Key) => void;
-  none?: ReactNode;
-}
-
 const columns: Column<Key>[] = [
   {
     name: 'Key',
@@ -90,53 +83,31 @@ const columns: Column<Key>[] = [
     ),
   },
   { name: 'Last used', cell: (key) => <LastUse of={key} /> },
-  {
-    name: 'State',
-    cell: ({ revoked_at: at }) => (
-      <State kind={at ? 'none' : 'good'}>
-        {at ? 'Revoked' : 'Active'} {at && <Age at={at} />}
-      </State>
-    ),
-  },
 ];
 
-function KeyTable({ keys, rename, revoke, none }: TableOptions) {
-  const actions: Column<Key> = {
-    name: 'Actions',
+function actionsOf(rename: (key: Key) => void, revoke: (key: Key) => void): Column<Key> {
+  return {
+    name: actions,
     cell: (key) => (
       <>
-        {rename && (
-          <Button className="second small" onClick={() => rename(key)}>
-            Rename…
-          </Button>
-        )}{' '}
-        {revoke && (
-          <Button className="second small" onClick={() => revoke(key)}>
-            Revoke…
-          </Button>
-        )}
+        <Button className="second small" onClick={() => rename(key)}>
+          Rename…
+        </Button>{' '}
+        <Button className="second small" onClick={() => revoke(key)}>
+          Revoke…
+        </Button>
       </>
     ),
   };
-  return (
-    <Table
-      name="SSH keys"
-      rows={keys}
-      id={(key) => key.id}
-      columns={revoke ? [...columns, actions] : columns}
-      none={none}
-    />
-  );
 }
 
-/** When and from where a key was last used; an active one that has been of no use for long is marked. */
+/** When and from where a key was last used; one that has been of no use for long is marked. */
 function LastUse({ of }: { of: Key }) {
   const now = useNow();
-  const { created_at: createdAt, last_used_at: at, last_used_from: from, lifecycle_state: state } = of;
-  const disuse = state === 'active' ? disuseOf({ createdAt, lastUsedAt: at }, now) : undefined;
+  const { created_at: createdAt, last_used_at: at, last_used_from: from } = of;
+  const disuse = disuseOf({ createdAt, lastUsedAt: at }, now);
   const mark = disuse && <State kind="warn">{`${disuse.charAt(0).toUpperCase()}${disuse.slice(1)}`}</State>;
-  if (at === undefined)
-    return mark ?? <span className="soft">{state === 'active' ? 'Not yet' : 'Never'}</span>;
+  if (at === undefined) return mark ?? <span className="soft">Not yet</span>;
   return <Two first={mark ?? <Age at={at} />} second={from && `from ${from}`} />;
 }
 

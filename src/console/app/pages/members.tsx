@@ -57,7 +57,6 @@ export default function MembersPage() {
                 columns={showsAccess ? shown : memberColumns}
                 remote={remote}
                 all={counts.people}
-                isFiltered={counts.people > 5}
               />
               {showsAccess && <Legend />}
             </>

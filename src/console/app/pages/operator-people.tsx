@@ -115,9 +115,6 @@ function PeopleTable({ people, act, email }: TableOptions) {
       name="people"
       rows={people}
       id={({ id }) => id}
-      text={(one) =>
-        `${one.primary_email} ${one.display_name} ${one.lifecycle_state} ${one.staff_keys.join(' ')}`
-      }
       columns={[...columns, { name: 'Actions', cell: (person) => <Actions person={person} act={act} /> }]}
       none={<Empty>No one has the email address {email}.</Empty>}
     />

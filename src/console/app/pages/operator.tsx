@@ -1,7 +1,6 @@
 /** For operators: what needs attention, and how far each side of each cluster has come. */
-import { type UseQueryResult, useQuery, useQueryClient } from '@tanstack/react-query';
+import { type UseQueryResult, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { useEffect } from 'react';
 import type { components } from '../../../api/generated/business.ts';
 import { Empty, Loaded, Page, Panel, said } from '../parts/page.tsx';
 import { type Step, Strip } from '../parts/strip.tsx';
@@ -19,10 +18,12 @@ interface Row {
   list: List | null;
 }
 
+/** A try that fails as the one before is no change that is announced. */
+const refetchInterval = 30_000;
+
 export default function OperatorPage() {
-  const clusters = useQuery(readOperatorClusters());
+  const clusters = useQuery({ ...readOperatorClusters(), refetchInterval });
   const rows = (clusters.data?.clusters ?? []).flatMap(rowsOf);
-  useReadAfterNextTry(rows);
   return (
     <Page title="Overview" isWide sentence={said(clusters, () => <Sentence rows={rows} />)}>
       <Problems />
@@ -32,23 +33,6 @@ export default function OperatorPage() {
     </Page>
   );
 }
-
-/** A try that fails as the one before is no change that is announced: what it came to is read when it is over. */
-function useReadAfterNextTry(rows: readonly Row[]): void {
-  const client = useQueryClient();
-  const next = rows.flatMap((row) => (isTriedAgain(row) ? (row.side.next_try_at ?? []) : [])).sort()[0];
-  useEffect(() => {
-    if (next === undefined) return;
-    const waitMs = Math.max(leastWaitMs, Date.parse(next) + leastWaitMs - Date.now());
-    const timer = setTimeout(() => {
-      void client.invalidateQueries({ queryKey: ['operator', 'clusters'] });
-      void client.invalidateQueries({ queryKey: ['operator', 'problems'] });
-    }, waitMs);
-    return () => clearTimeout(timer);
-  }, [client, next]);
-}
-
-const leastWaitMs = 2_000;
 
 /** Whether it is worth saying when this side is tried next. */
 function isTriedAgain({ side, cluster }: Row): boolean {
@@ -204,7 +188,7 @@ const areas: Record<Problem['area'], string> = {
 };
 
 function Problems() {
-  const problems = useQuery(readProblems());
+  const problems = useQuery({ ...readProblems(), refetchInterval });
   return (
     <Panel title="Needs attention" cli="andromeda admin problems" operation="GET /operator/problems">
       <Loaded of={problems}>

@@ -7,6 +7,7 @@ import { csv } from '../../../domain/text.ts';
 import { Empty, Facts, isWhole, Loaded, Page, Panel, type Reading, said } from '../parts/page.tsx';
 import {
   AccessStates,
+  AccessStrip,
   obstacleText,
   PeopleLink,
   PersonLink,
@@ -15,7 +16,6 @@ import {
 } from '../parts/people/access-state.tsx';
 import { ChangeButtons, ChangeForm, type ChangeKind } from '../parts/people/member-forms.tsx';
 import { SaveCsv } from '../parts/save.tsx';
-import { Strip } from '../parts/strip.tsx';
 import { type Column, Table } from '../parts/table.tsx';
 import { Age, count, LastReport, Moment, State } from '../parts/values.tsx';
 import { type Delivery, type Person, progressOf, readAccessOf, type Way } from '../people.ts';
@@ -173,7 +173,6 @@ function Access({ of, person, clusters }: AccessOptions) {
 
 function OnCluster({ person, cluster }: { person: Person; cluster: Delivery }) {
   const on = person.clusters.find((one) => one.cluster_id === cluster.cluster_id);
-  const { steps, missing } = progressOf([person], cluster);
   if (!on) return null;
   return (
     <Panel title={<PeopleLink of={cluster} />}>
@@ -182,7 +181,7 @@ function OnCluster({ person, cluster }: { person: Person; cluster: Delivery }) {
       {on.slurm?.account !== 'none' && on.slurm?.obstacle !== undefined && (
         <p>Cannot log in now: {obstacleText(on.slurm.obstacle)}</p>
       )}
-      <Strip of={`people/${person.user_id}/${cluster.cluster_id}`} steps={steps} missing={missing} />
+      <AccessStrip people={[person]} cluster={cluster} />
     </Panel>
   );
 }
@@ -269,17 +268,13 @@ function Who({ people, ids }: { people: readonly Person[]; ids: readonly string[
 }
 
 function Progress({ people, cluster }: { people: readonly Person[]; cluster: Delivery }) {
-  const { steps, missing, isThere } = progressOf(people, cluster);
+  const { isThere } = progressOf(people, cluster);
   return (
     <Panel
       title={<PeopleLink of={cluster} />}
       tools={isThere ? <State kind="good">Up to date</State> : <State kind="busy">In progress</State>}
     >
-      <Strip
-        of={`people/${people.map(({ user_id: id }) => id).join()}/${cluster.cluster_id}`}
-        steps={steps}
-        missing={missing}
-      />
+      <AccessStrip people={people} cluster={cluster} />
       <LastReport clusterId={cluster.cluster_id} at={cluster.observed_at} />
     </Panel>
   );

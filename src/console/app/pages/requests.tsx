@@ -3,11 +3,11 @@ import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { termText } from '../../../domain/access/request.ts';
 import { operation } from '../api.ts';
-import { type AccessRequest, ApprovalStrip, RequestState, TermSelect } from '../parts/access-requests.tsx';
+import { type AccessRequest, ApprovalProgress, RequestState, TermSelect } from '../parts/access-requests.tsx';
 import { Consequences, usePlan } from '../parts/consequences.tsx';
-import { Button, Empty, Field, Loaded, Page, Panel, said } from '../parts/page.tsx';
+import { Button, Empty, Loaded, Page, Panel, said } from '../parts/page.tsx';
 import { type Column, Table } from '../parts/table.tsx';
-import { Age, count, Text } from '../parts/values.tsx';
+import { Age, count, momentText, Text } from '../parts/values.tsx';
 import { useDraft, WriteDialog } from '../parts/write.tsx';
 import { endedBy } from '../people.ts';
 import { readRequests, useClusterNames, useWho } from '../reads.ts';
@@ -68,7 +68,7 @@ function Decided() {
           <p>
             <code>{newest.permissions.join(', ')}</code> <RequestState request={newest} />
           </p>
-          <ApprovalStrip request={newest} />
+          <ApprovalProgress request={newest} />
         </Panel>
       )}
       <Panel title="Recent decisions">
@@ -116,29 +116,25 @@ function Waiting({ request, act }: { request: AccessRequest; act: (kind: 'approv
 /** Until when what is approved holds: as long as was asked for, or as chosen. */
 function useTerm(form: string, asked: number) {
   const [hours, setHours] = useDraft(form, 'hours', asked);
-  const [until, setUntil] = useDraft(form, 'until', '');
   // The moment is fixed when the term is chosen: the same form is the same change.
   const [opened] = useState(Date.now);
   const [from, setFrom] = useDraft(form, 'from', opened);
-  const end = until !== '' ? new Date(until) : hours > 0 ? new Date(from + hours * 3_600_000) : undefined;
-  const isAhead = end === undefined || end.getTime() > Date.now();
-  const asAsked: { expires_at?: string | null } = {};
-  const other = isAhead ? { expires_at: end?.toISOString() ?? null } : undefined;
+  const end = hours > 0 ? new Date(from + hours * 3_600_000).toISOString() : null;
   const choose = (chosen: number) => {
     setHours(chosen);
-    setUntil('');
     setFrom(Date.now());
   };
-  return { hours, choose, until, setUntil, end, body: hours === asked && until === '' ? asAsked : other };
+  const body: { expires_at?: string | null } = hours === asked ? {} : { expires_at: end };
+  return { hours, choose, end, body };
 }
 
 function Approve({ request, close }: { request: AccessRequest; close: () => void }) {
   const { id, email, organization_id: orgID, hours: asked = 0 } = request;
   const path = '/organizations/{orgID}/access-requests/{requestID}/approve';
   const approving = operation('post', path, { orgID, requestID: id });
-  const { body, end, ...term } = useTerm(approving.name, asked);
-  const consequences = usePlan(body ? [{ change: 'approve', request_id: id, ...body }] : []);
-  const expires = body?.expires_at === undefined ? '' : ` --expires ${body.expires_at ?? 'never'}`;
+  const { hours, choose, end, body } = useTerm(approving.name, asked);
+  const consequences = usePlan([{ change: 'approve', request_id: id, ...body }]);
+  const expires = body.expires_at === undefined ? '' : ` --expires ${body.expires_at ?? 'never'}`;
   return (
     <WriteDialog
       title={`Approve the request of ${email}?`}
@@ -152,21 +148,9 @@ function Approve({ request, close }: { request: AccessRequest; close: () => void
       cli={`andromeda access approve ${id}${expires}`}
       close={close}
     >
-      <TermSelect id="term" label="Duration" asked={asked} value={term.hours} onChange={term.choose} />
-      <Field
-        id="until"
-        label="Or until"
-        hint="your local time"
-        type="datetime-local"
-        value={term.until}
-        onChange={term.setUntil}
-      />
+      <TermSelect id="term" label="Duration" asked={asked} value={hours} onChange={choose} />
       <p role="status" className="soft small">
-        {!body
-          ? 'That time has passed.'
-          : end === undefined
-            ? 'No end date.'
-            : `Ends on ${end.toLocaleString(undefined, { dateStyle: 'full', timeStyle: 'long' })}.`}
+        {end === null ? 'No end date.' : `Ends on ${momentText(end)}.`}
       </p>
       <Consequences of={consequences} />
     </WriteDialog>

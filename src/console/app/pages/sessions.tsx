@@ -1,16 +1,16 @@
 /** SSH sessions that have ended: everyone's for operators who may read the trail, and one's own. */
-import { type UseQueryResult, useQuery } from '@tanstack/react-query';
+import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import type { components } from '../../../api/generated/business.ts';
 import { formatBytes } from '../../../domain/units.ts';
 import { bodyOf, business, operation } from '../api.ts';
-import { Button, Empty, Page, Panel, said } from '../parts/page.tsx';
+import { Empty, Page, Panel, said } from '../parts/page.tsx';
 import { actionOf, type Column, Table, Two } from '../parts/table.tsx';
 import { addressOf, flagsOf, TrailPage } from '../parts/trail.tsx';
-import { Age, count, State, span, Text } from '../parts/values.tsx';
+import { Age, count, momentText, span, Text } from '../parts/values.tsx';
 import { WriteDialog } from '../parts/write.tsx';
-import { holdsStaff, readOpenSessions, useClusterNames, useWho, type Whose } from '../reads.ts';
+import { holdsStaff, readOpenSessions, useClusterNames, useWho } from '../reads.ts';
 import { ownSessionSearch, sessionSearch, type TrailQuery } from '../trail.ts';
 
 const days = [
@@ -63,23 +63,24 @@ const kinds = {
   },
 } as const;
 
+type Whose = keyof typeof kinds;
+
 function PastSessions({ whose }: { whose: Whose }) {
-  const names = useClusterNames(whose);
+  const names = useClusterNames();
   return (
     <TrailPage
       {...kinds[whose]}
       sentence={(sessions) => <PastSentence sessions={sessions} whose={whose} />}
       panel={panel}
-      ask={(query, signal) => ask(whose, query, signal)}
+      ask={(query) => ask(whose, query)}
       columns={columnsOf(whose, names)}
-      text={(one) => textOfSession(one, names)}
       columnsOfFile={columnsOfFile}
     />
   );
 }
 
-async function ask(whose: Whose, query: TrailQuery, signal?: AbortSignal): Promise<readonly PastSession[]> {
-  const options = { params: { query }, ...(signal && { signal }) };
+async function ask(whose: Whose, query: TrailQuery): Promise<readonly PastSession[]> {
+  const options = { params: { query } };
   const answer =
     whose === 'own'
       ? await business.GET('/me/ssh-sessions/past', options)
@@ -108,14 +109,6 @@ const columnsOfFile = [
 
 type PastSession = components['schemas']['PastSession'];
 
-type Names = ReadonlyMap<string, string>;
-
-function textOfSession(one: PastSession, names: Names): string {
-  const { username, cluster_id: id, remote_address, login_node, commands = [], forwards = [] } = one;
-  const about = [username, names.get(id) ?? id, remote_address, login_node, one.fingerprint, one.end_reason];
-  return [...about, ...commands, ...forwards].join(' ');
-}
-
 const person: Column<PastSession> = {
   name: 'Person',
   cell: (one) => (
@@ -125,7 +118,7 @@ const person: Column<PastSession> = {
   ),
 };
 
-function columnsOf(whose: Whose, names: Names): Column<PastSession>[] {
+function columnsOf(whose: Whose, names: ReadonlyMap<string, string>): Column<PastSession>[] {
   return [
     ...(whose === 'all' ? [person] : []),
     {
@@ -137,7 +130,7 @@ function columnsOf(whose: Whose, names: Names): Column<PastSession>[] {
       cell: ({ opened_at: from, closed_at: to }) => (
         <Two
           className="when"
-          first={moment.format(new Date(from))}
+          first={momentText(from)}
           second={`for ${span(Date.parse(to) - Date.parse(from))}`}
         />
       ),
@@ -157,8 +150,6 @@ function columnsOf(whose: Whose, names: Names): Column<PastSession>[] {
     { name: 'Activity', cell: (one) => <Uses of={one} /> },
   ];
 }
-
-const moment = new Intl.DateTimeFormat(undefined, { dateStyle: 'short', timeStyle: 'short' });
 
 function amount(bytes: number | undefined): string {
   return bytes === undefined ? '–' : formatBytes(bytes);
@@ -193,25 +184,16 @@ function Uses({ of }: { of: PastSession }) {
 
 type Session = components['schemas']['Session'];
 
-/** How long the gateway may take to end a session that was closed. */
-const endsWithinMs = 2_000;
-
 export function ActiveSessionsPage() {
-  const sessions = useQuery(readOpenSessions());
-  const names = useClusterNames('all');
+  // Who comes and goes is live; how much passed is not.
+  const sessions = useQuery({ ...readOpenSessions(), refetchInterval: 30_000 });
+  const names = useClusterNames();
   const [closing, setClosing] = useState<Session>();
-  const [closed, setClosed] = useState<ReadonlySet<string>>(new Set());
-  const finish = ({ id }: Session) => {
-    setClosed(new Set([...closed, id]));
-    setClosing(undefined);
-    setTimeout(() => void sessions.refetch(), endsWithinMs);
-  };
-  const columns = useColumns(names, closed, setClosing);
+  const columns = useColumns(names, setClosing);
   return (
     <Page
       title="Active sessions"
       sentence={said(sessions, (data) => <ActiveSentence sessions={data.sessions} />)}
-      actions={<Actions of={sessions} />}
     >
       <Panel
         title="Active SSH sessions"
@@ -226,7 +208,6 @@ export function ActiveSessionsPage() {
           text={(one) =>
             `${one.username} ${names.get(one.cluster_id) ?? ''} ${one.remote_address} ${one.login_node} ${one.fingerprint}`
           }
-          isInAddress
           columns={columns}
           none={<Empty>No one is logged in through the gateway.</Empty>}
         />
@@ -236,7 +217,6 @@ export function ActiveSessionsPage() {
           session={closing}
           cluster={names.get(closing.cluster_id) ?? closing.cluster_id}
           close={() => setClosing(undefined)}
-          onDone={() => finish(closing)}
         />
       )}
     </Page>
@@ -256,31 +236,8 @@ function ActiveSentence({ sessions }: { sessions: readonly Session[] }) {
   );
 }
 
-function Actions({ of }: { of: UseQueryResult }) {
-  return (
-    <>
-      {holdsStaff(useWho(), 'staff.audit') && <Link to="/past">Ended sessions</Link>}
-      <ReadAgain of={of} />
-    </>
-  );
-}
-
-/** Who comes and goes is live; how much passed is as of when it was read. */
-function ReadAgain({ of }: { of: UseQueryResult }) {
-  if (of.dataUpdatedAt === 0) return null;
-  return (
-    <p className="as-of">
-      As of <Age at={new Date(of.dataUpdatedAt).toISOString()} />{' '}
-      <Button className="second small" onClick={() => void of.refetch()}>
-        Refresh
-      </Button>
-    </p>
-  );
-}
-
 function useColumns(
   names: ReadonlyMap<string, string>,
-  closed: ReadonlySet<string>,
   close: (session: Session) => void,
 ): Column<Session>[] {
   const who = useWho();
@@ -304,32 +261,27 @@ function useColumns(
     { name: 'Sent', isNumber: true, cell: (one) => formatBytes(one.bytes_up) },
     { name: 'Received', isNumber: true, cell: (one) => formatBytes(one.bytes_down) },
   ];
-  const action = actionOf('Close…', close, ({ username }) => `Close the session of ${username}`);
-  const actions: Column<Session> = {
-    ...action,
-    cell: (one) => (closed.has(one.id) ? <State kind="busy">Closing…</State> : action.cell(one)),
-  };
-  return holdsStaff(who, 'staff.operate') ? [...columns, actions] : columns;
+  const action = actionOf('Close…', close, ({ username }: Session) => `Close the session of ${username}`);
+  return holdsStaff(who, 'staff.operate') ? [...columns, action] : columns;
 }
 
 interface CloseOptions {
   session: Session;
   cluster: string;
   close: () => void;
-  onDone: () => void;
 }
 
-function Close({ session, cluster, ...then }: CloseOptions) {
+function Close({ session, cluster, close }: CloseOptions) {
   const { id, username, remote_address: from, opened_at: at } = session;
   return (
     <WriteDialog
-      {...then}
       title={`Close the session of ${username}?`}
       operation={operation('post', '/operator/sessions/{sessionID}/close', { sessionID: id })}
       topics={['ssh-sessions']}
       body={{}}
       label="Close the session"
       danger
+      close={close}
     >
       <p>
         On {cluster}, from {from}, opened <Age at={at} />. Programs in its terminal end; Slurm jobs continue.

@@ -3,7 +3,7 @@ import { useQueries, useQuery } from '@tanstack/react-query';
 import type { components } from '../../../api/generated/platform.ts';
 import { formatBytes } from '../../../domain/units.ts';
 import { Ready } from '../parts/gpus.tsx';
-import { Empty, Loaded, Page, Panel, Problem } from '../parts/page.tsx';
+import { allOf, Empty, Page, Panel, said, together } from '../parts/page.tsx';
 import { type Column, Table } from '../parts/table.tsx';
 import { count, Reported } from '../parts/values.tsx';
 import { readOperatorClusters, readStorage } from '../reads.ts';
@@ -20,38 +20,27 @@ const kinds = { ceph: 'Ceph', weka: 'WEKA', nfs: 'NFS' } as const;
 export default function StoragePage() {
   const clusters = useQuery(readOperatorClusters());
   const owners = new Set(clusters.data?.clusters.map(({ cluster }) => cluster.organization_id));
-  const stores = useQueries({ queries: [...owners].map(readStorage) });
-  const failed = stores.find(({ error }) => error);
-  const isWhole = clusters.data !== undefined && stores.every(({ data }) => data);
-  const isCurrent = isWhole && !clusters.error && !failed;
-  const entries = stores
-    .flatMap(({ data }) => data?.items ?? [])
+  const stores = allOf(useQueries({ queries: [...owners].map(readStorage) }));
+  const both = together({ clusters, stores });
+  const entries = (stores.data ?? [])
+    .flatMap(({ items }) => items)
     .filter(({ lifecycleState: state }) => state !== 'released');
   const volumes = entries.flatMap((entry) => entry.backends.map((volume): Volume => ({ entry, volume })));
   const shown = volumes.filter(
     ({ volume }) => volume.configured !== 'not_configured' || volume.purchasedRawBytes,
   );
   return (
-    <Page title="Storage" isWide sentence={isCurrent && sentenceOf(entries, shown)}>
-      {failed && (
-        <Problem error={failed.error} isOld={failed.data !== undefined} again={() => void failed.refetch()} />
-      )}
+    <Page title="Storage" isWide sentence={said(both, () => sentenceOf(entries, shown))}>
       <Panel title="Volumes">
-        <Loaded of={clusters}>
-          {() =>
-            isWhole && (
-              <Table
-                name="volumes"
-                rows={shown}
-                id={({ entry, volume }) => `${entry.clusterId} ${volume.type}`}
-                text={({ entry, volume }) => `${entry.clusterName} ${kinds[volume.type]}`}
-                isInAddress
-                columns={columns}
-                none={<Empty>No cluster has storage.</Empty>}
-              />
-            )
-          }
-        </Loaded>
+        <Table
+          name="volumes"
+          of={both}
+          rows={shown}
+          id={({ entry, volume }) => `${entry.clusterId} ${volume.type}`}
+          text={({ entry, volume }) => `${entry.clusterName} ${kinds[volume.type]}`}
+          columns={columns}
+          none={<Empty>No cluster has storage.</Empty>}
+        />
       </Panel>
     </Page>
   );

@@ -14,19 +14,19 @@ import {
   useWho,
 } from '../reads.ts';
 import { Button, CheckList, type Labelled, Loaded, Panel, Select } from './page.tsx';
-import { Strip, stepsOf } from './strip.tsx';
+import { AccessStrip } from './people/access-state.tsx';
+import { terms } from './people/permission-choice.tsx';
 import { Age, type Kind, Moment, State, Text } from './values.tsx';
 import { useDraft, WriteDialog } from './write.tsx';
 
 export type AccessRequest = components['schemas']['AccessRequest'];
 
-/** Terms that are offered, in hours; 0: without an end. */
-const terms = [4, 24, 7 * 24, 30 * 24, 90 * 24, 365 * 24, 0] as const;
 const usualTerm = 7 * 24;
 const firstKeys = ['clusters.read', 'clusters.ssh'];
 
+/** In hours; 0: without an end. */
 export function TermSelect({ asked = usualTerm, ...field }: Labelled<number> & { asked?: number }) {
-  const offered = [...new Set([...terms.slice(0, -1), asked, 0])];
+  const offered = [...new Set([...terms, asked, 0])];
   return <Select {...field} options={offered.map((one) => [one, termText(one || undefined)] as const)} />;
 }
 
@@ -103,39 +103,20 @@ export function RequestState({ request }: { request: AccessRequest }) {
   );
 }
 
-export function ApprovalStrip({ request }: { request: AccessRequest }) {
+export function ApprovalProgress({ request }: { request: AccessRequest }) {
   const { organization_id: orgID, user_id: userID } = request;
   const access = useQuery(readAccessOf(orgID, [userID]));
-  return <Loaded of={access}>{(known) => <Approval request={request} access={known} />}</Loaded>;
-}
-
-interface ApprovalOptions {
-  request: AccessRequest;
-  access: components['schemas']['MemberAccessList'];
-}
-
-function Approval({ request, access: { people, clusters } }: ApprovalOptions) {
-  const sides = people.flatMap((one) => one.clusters);
-  const names = new Map(clusters.map((one) => [one.cluster_id, one.cluster_name]));
-  const late = sides.filter(
-    ({ slurm, kubernetes }) =>
-      (slurm && slurm.state !== 'applied') || (kubernetes && !['applied', 'none'].includes(kubernetes.state)),
-  );
-  const isAccepted = sides.every(({ slurm }) => slurm === undefined || slurm.accepted);
-  const message = late.flatMap(({ slurm, kubernetes }) => slurm?.message ?? kubernetes?.message ?? [])[0];
-  const steps = stepsOf(isAccepted && message ? 'failed' : 'busy', [
-    { name: 'Requested', isDone: true, at: request.created_at },
-    { name: 'Approved', isDone: true, at: request.decided_at },
-    { name: 'Sent to clusters', isDone: isAccepted },
-    { name: 'Applied', isDone: isAccepted && late.length === 0 },
-  ]);
-  const missing = `Not applied yet on ${late.map(({ cluster_id: id }) => names.get(id) ?? id).join(', ')}.`;
   return (
-    <Strip
-      of={`request/${request.id}`}
-      steps={steps}
-      missing={message === undefined ? missing : `${missing} ${message}`}
-    />
+    <Loaded of={access}>
+      {({ people, clusters }) =>
+        clusters.map((cluster) => (
+          <section key={cluster.cluster_id}>
+            <h3>{cluster.cluster_name}</h3>
+            <AccessStrip people={people} cluster={cluster} />
+          </section>
+        ))
+      }
+    </Loaded>
   );
 }
 
@@ -207,7 +188,7 @@ function OwnRequest({ request, isNewest }: { request: AccessRequest; isNewest: b
           {by}: “<Text of={answer} />”
         </p>
       )}
-      {isNewest && state === 'approved' && !request.removed && <ApprovalStrip request={request} />}
+      {isNewest && state === 'approved' && !request.removed && <ApprovalProgress request={request} />}
       {isWithdrawing && (
         <WriteDialog
           title="Withdraw this request?"

@@ -1,7 +1,14 @@
 /** What a change of members or keys would do on the clusters, shown before it is saved. */
-import { useIsMutating, useQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
-import { type Effect, jobsOf, type MemberChange, type MemberPlan, readPlan, useSettled } from '../people.ts';
+import {
+  type Effect,
+  jobsOf,
+  type MemberChange,
+  type MemberPlan,
+  readPlan,
+  useReadPlan,
+  useSettled,
+} from '../people.ts';
 import { useWho } from '../reads.ts';
 import { Problem } from './page.tsx';
 import { count, firstOf, State } from './values.tsx';
@@ -9,26 +16,20 @@ import { count, firstOf, State } from './values.tsx';
 const pauseMs = 250;
 
 /** The plan of these changes; undefined while there is none, as while the person types. */
-export function usePlan(changes: MemberChange[]) {
+export function usePlan(changes: MemberChange[]): ReturnType<typeof useReadPlan> {
   const { orgID } = useWho();
   const wanted = JSON.stringify(changes);
   const settled = useSettled(wanted, pauseMs);
-  // No plan is read while the change is being made: it would report the change as made already.
-  const isSending = useIsMutating() > 0;
-  const plan = useQuery({
-    ...readPlan(orgID, JSON.parse(settled) as MemberChange[]),
-    enabled: settled !== '[]' && !isSending,
-  });
   const isCurrent = settled === wanted && changes.length > 0;
-  return {
-    plan: isCurrent ? plan.data : undefined,
-    error: isCurrent ? plan.error : null,
-    isWaiting: changes.length > 0 && (!isCurrent || plan.isPending),
-  };
+  const read = useReadPlan({
+    ...readPlan(orgID, JSON.parse(settled) as MemberChange[]),
+    enabled: isCurrent,
+  });
+  return isCurrent ? read : { plan: undefined, error: null, isWaiting: changes.length > 0 };
 }
 
 interface ConsequencesOptions {
-  of: ReturnType<typeof usePlan>;
+  of: ReturnType<typeof useReadPlan>;
   children?: ReactNode;
 }
 

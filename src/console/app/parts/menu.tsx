@@ -1,11 +1,11 @@
 /** The menu: three groups at the side; on a narrow screen a bar at the bottom, and the rest in a sheet above it. */
 import { useQuery } from '@tanstack/react-query';
-import { Link, useNavigate } from '@tanstack/react-router';
+import { Link } from '@tanstack/react-router';
 import { Ellipsis } from 'lucide-react';
-import { type KeyboardEvent, useEffect, useState } from 'react';
+import { type FormEvent, useEffect, useRef, useState } from 'react';
 import { barOf, type MenuGroup, type MenuItem } from '../menu.ts';
 import { readRequests, useWho } from '../reads.ts';
-import { Button, Dialog } from './page.tsx';
+import { Button, Dialog, Facts } from './page.tsx';
 
 /** Of the sheet, which is the side on a wide screen. */
 export const sheetId = 'menu';
@@ -70,9 +70,7 @@ function Waiting() {
   );
 }
 
-interface Destination extends Omit<MenuItem, 'icon'> {
-  isOutside?: boolean;
-}
+type Destination = Pick<MenuItem, 'to' | 'name'>;
 
 type Open = 'palette' | 'help' | undefined;
 
@@ -85,7 +83,7 @@ interface KeysOptions {
 /** Listens for the keys, and shows what they open. */
 export function Keys({ pages, open, setOpen }: KeysOptions) {
   useEffect(() => {
-    const press = (event: globalThis.KeyboardEvent) => {
+    const press = (event: KeyboardEvent) => {
       const { target } = event;
       const isTyping = target instanceof HTMLElement && target.matches('input, textarea, select');
       if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === 'k') {
@@ -94,7 +92,7 @@ export function Keys({ pages, open, setOpen }: KeysOptions) {
       } else if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
       else if (event.key === '?') setOpen('help');
       else if (event.key === '/') {
-        const filter = document.querySelector<HTMLInputElement>('[data-filter]');
+        const filter = document.querySelector<HTMLElement>('[data-filter], .audit-filters input');
         if (!filter) return;
         event.preventDefault();
         filter.focus();
@@ -110,98 +108,49 @@ export function Keys({ pages, open, setOpen }: KeysOptions) {
 }
 
 function Palette({ pages, close }: { pages: readonly Destination[]; close: () => void }) {
-  const navigate = useNavigate();
   const [typed, setTyped] = useState('');
-  const [at, setAt] = useState(0);
-  const wanted = typed.toLowerCase().split(/\s+/).filter(Boolean);
-  const found = pages
-    .filter(({ name, hint }) => wanted.every((part) => `${name} ${hint}`.toLowerCase().includes(part)))
-    .slice(0, 12);
-  const chosen = found[Math.min(at, found.length - 1)];
-  const go = (page: Destination) => {
-    close();
-    if (page.isOutside) location.assign(page.to);
-    else void navigate({ to: page.to });
-  };
-  const press = (event: KeyboardEvent) => {
-    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
-    if (step !== undefined) {
-      event.preventDefault();
-      setAt((Math.min(at, found.length - 1) + step + found.length) % Math.max(1, found.length));
-    } else if (event.key === 'Enter') {
-      event.preventDefault();
-      if (chosen) go(chosen);
-    }
+  const list = useRef<HTMLUListElement>(null);
+  const wanted = typed.toLowerCase().split(/\s+/);
+  const found = pages.filter(({ name }) => wanted.every((part) => name.toLowerCase().includes(part)));
+  const goToFirst = (event: FormEvent) => {
+    event.preventDefault();
+    list.current?.querySelector('a')?.click();
   };
   return (
     <Dialog title="Go to" onClose={close} className="palette">
-      <input
-        data-first
-        role="combobox"
-        aria-label="Where to"
-        aria-expanded="true"
-        aria-controls="palette-list"
-        aria-activedescendant={chosen && `palette-${found.indexOf(chosen)}`}
-        value={typed}
-        onChange={(event) => {
-          setTyped(event.target.value);
-          setAt(0);
-        }}
-        onKeyDown={press}
-      />
-      <Found pages={found} chosen={chosen} go={go} />
+      <form onSubmit={goToFirst}>
+        <input
+          data-first
+          aria-label="Where to"
+          value={typed}
+          onChange={(event) => setTyped(event.target.value)}
+        />
+      </form>
+      <ul className="plain" ref={list}>
+        {found.slice(0, 12).map(({ to, name }) => (
+          <li key={to}>
+            <Link to={to} onClick={close}>
+              {name}
+            </Link>
+          </li>
+        ))}
+      </ul>
       {found.length === 0 && <p className="soft">No matching page.</p>}
     </Dialog>
   );
 }
 
-interface FoundOptions {
-  pages: readonly Destination[];
-  chosen: Destination | undefined;
-  go: (page: Destination) => void;
-}
-
-function Found({ pages, chosen, go }: FoundOptions) {
-  return (
-    <div id="palette-list" role="listbox" aria-label="Pages">
-      {pages.map((page, index) => (
-        // biome-ignore lint/a11y/useKeyWithClickEvents: the keys are those of the field above
-        <div
-          key={`${page.to} ${page.name}`}
-          id={`palette-${index}`}
-          role="option"
-          tabIndex={-1}
-          aria-selected={page === chosen}
-          onClick={() => go(page)}
-        >
-          <span>{page.name}</span>
-          <span className="soft">{page.hint}</span>
-        </div>
-      ))}
-    </div>
-  );
-}
-
-const keys = [
-  ['Ctrl K or ⌘ K', 'Go to a page or a cluster'],
-  ['/', 'Filter the list'],
-  ['?', 'Show this help'],
-  ['Esc', 'Close'],
-] as const;
+const keys = {
+  'Ctrl K or ⌘ K': 'Go to a page or a cluster',
+  '/': 'Filter the list',
+  '?': 'Show this help',
+  Esc: 'Close',
+};
 
 function Help({ close }: { close: () => void }) {
   return (
     <Dialog title="Keyboard shortcuts" onClose={close}>
-      <dl className="facts">
-        {keys.map(([key, meaning]) => (
-          <div key={key}>
-            <dt>
-              <kbd>{key}</kbd>
-            </dt>
-            <dd>{meaning}</dd>
-          </div>
-        ))}
-      </dl>
+      <Facts of={keys} />
       <p className="soft">Everything here also works in a terminal: look for “Show command”.</p>
     </Dialog>
   );

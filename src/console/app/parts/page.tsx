@@ -85,17 +85,23 @@ export function Empty({ children, action }: { children: ReactNode; action?: Reac
 export type Reading<T> = Pick<UseQueryResult<T>, 'data' | 'error'> & { refetch: () => unknown };
 
 /** Reads that belong to one list: there is nothing of it before all of them are there, and it has failed where one has. */
+export function allOf<T>(reads: readonly Reading<T>[]): Reading<T[]> {
+  const data = reads.flatMap((one) => (one.data === undefined ? [] : [one.data]));
+  return {
+    data: data.length === reads.length ? data : undefined,
+    error: reads.find(({ error }) => error)?.error ?? null,
+    refetch: () => Promise.all(reads.map((one) => one.error && one.refetch())),
+  } as Reading<T[]>;
+}
+
+/** The same of reads that have names. */
 export function together<Reads extends Record<string, Reading<unknown>>>(
   reads: Reads,
 ): Reading<{ [Name in keyof Reads]: Reads[Name] extends Reading<infer T> ? T : never }> {
-  const all = Object.entries(reads);
-  const isThere = all.every(([, { data }]) => data !== undefined);
-  const data = Object.fromEntries(all.map(([name, one]) => [name, one.data]));
-  return {
-    data: (isThere ? data : undefined) as never,
-    error: all.find(([, { error }]) => error)?.[1].error ?? null,
-    refetch: () => Promise.all(all.flatMap(([, one]) => (one.error ? one.refetch() : []))),
-  } as never;
+  const all = allOf(Object.values(reads));
+  const names = Object.keys(reads);
+  const data = all.data && Object.fromEntries(names.map((name, index) => [name, all.data?.[index]]));
+  return { ...all, data } as never;
 }
 
 /** Whether all of it is there, as it is now: only then may something be counted, or saved. */

@@ -1,5 +1,5 @@
 /** Saving what a page shows as a file. */
-import { useRef, useState } from 'react';
+import { useState } from 'react';
 import { csv } from '../../../domain/text.ts';
 import { Button, isWhole, type Reading } from './page.tsx';
 
@@ -12,6 +12,28 @@ export function save(name: string, type: string, ...parts: BlobPart[]): void {
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
 
+interface SaveOptions {
+  label: string;
+  isDisabled?: boolean;
+  /** Saves it, and says how far it is or what a person should know of the file. */
+  run: (say: (text: string) => void) => Promise<void>;
+}
+
+function SaveButton({ label, isDisabled = false, run }: SaveOptions) {
+  const [said, say] = useState('');
+  const start = () => run(say).catch((error: Error) => say(`Nothing was saved. ${error.message}`));
+  return (
+    <>
+      <span className="soft small" role="status">
+        {said}
+      </span>
+      <Button className="link small" disabled={isDisabled} onClick={() => void start()}>
+        {label}
+      </Button>
+    </>
+  );
+}
+
 interface SaveCsvOptions {
   name: string;
   of: Reading<unknown>;
@@ -19,27 +41,8 @@ interface SaveCsvOptions {
 }
 
 export function SaveCsv({ name, of, text }: SaveCsvOptions) {
-  const [problem, setProblem] = useState<string>();
-  const run = async () => {
-    try {
-      save(name, 'text/csv', await text());
-      setProblem(undefined);
-    } catch (error) {
-      setProblem(error instanceof Error ? error.message : 'It failed.');
-    }
-  };
-  return (
-    <>
-      {problem && (
-        <span className="bad small" role="alert">
-          Nothing was saved. {problem}
-        </span>
-      )}
-      <Button className="link small" disabled={!isWhole(of)} onClick={() => void run()}>
-        Save as CSV
-      </Button>
-    </>
-  );
+  const run = async () => save(name, 'text/csv', await text());
+  return <SaveButton label="Save as CSV" isDisabled={!isWhole(of)} run={run} />;
 }
 
 /** More is for the command line, which writes as it reads. */
@@ -48,73 +51,35 @@ const mostRows = 200_000;
 interface Saved<Row> {
   name: string;
   /** Page by page, from the one that is shown on. */
-  pages: (signal: AbortSignal) => AsyncIterable<readonly Row[]>;
-  isWanted: (row: Row) => boolean;
+  pages: () => AsyncIterable<readonly Row[]>;
   columns: readonly string[];
   cells: (row: Row) => readonly (string | number)[];
 }
 
 /** Saves a list beyond the page that is shown: page by page, each handed to the browser, which keeps it on its disk. */
 export function SaveAll<Row>(saved: Saved<Row>) {
-  const [state, setState] = useState<{ count?: number; problem?: string }>({});
-  const stopping = useRef<AbortController>(undefined);
-  const run = async (kind: 'csv' | 'jsonl') => {
-    stopping.current = new AbortController();
-    const { signal } = stopping.current;
-    setState({ count: 0 });
-    try {
-      const isCut = await saveAs(saved, kind, signal, (count) => setState({ count }));
-      const most = mostRows.toLocaleString();
-      setState(isCut ? { problem: `These are the first ${most}; narrow it, or use the command line.` } : {});
-    } catch (error) {
-      const problem = error instanceof Error ? error.message : 'It failed.';
-      setState(signal.aborted ? {} : { problem });
-    }
-  };
-  if (state.count !== undefined)
-    return (
-      <span className="soft small" role="status">
-        {state.count.toLocaleString()} read…{' '}
-        <Button className="link small" onClick={() => stopping.current?.abort()}>
-          Stop
-        </Button>
-      </span>
-    );
-  return (
-    <>
-      {state.problem && (
-        <span className="soft small" role="status">
-          {state.problem}
-        </span>
-      )}
-      <Button className="link small" onClick={() => void run('csv')}>
-        Save as CSV
-      </Button>
-      <Button className="link small" onClick={() => void run('jsonl')}>
-        Save as JSONL
-      </Button>
-    </>
-  );
+  return (['csv', 'jsonl'] as const).map((kind) => (
+    <SaveButton key={kind} label={`Save as ${kind.toUpperCase()}`} run={(say) => saveAs(saved, kind, say)} />
+  ));
 }
 
 async function saveAs<Row>(
-  { name, pages, isWanted, columns, cells }: Saved<Row>,
+  { name, pages, columns, cells }: Saved<Row>,
   kind: 'csv' | 'jsonl',
-  signal: AbortSignal,
-  onCount: (count: number) => void,
-): Promise<boolean> {
+  say: (text: string) => void,
+): Promise<void> {
   const parts: Blob[] = kind === 'csv' ? [new Blob([csv([columns])])] : [];
   let count = 0;
-  for await (const page of pages(signal)) {
-    signal.throwIfAborted();
-    const rows = page.filter(isWanted).slice(0, mostRows - count);
+  for await (const page of pages()) {
+    const rows = page.slice(0, mostRows - count);
     const text =
       kind === 'csv' ? csv(rows.map(cells)) : rows.map((row) => `${JSON.stringify(row)}\n`).join('');
     parts.push(new Blob([text]));
     count += rows.length;
-    onCount(count);
+    say(`${count.toLocaleString()} read…`);
     if (count >= mostRows) break;
   }
   save(`${name}.${kind}`, kind === 'csv' ? 'text/csv' : 'application/jsonl', ...parts);
-  return count >= mostRows;
+  const most = mostRows.toLocaleString();
+  say(count < mostRows ? '' : `These are the first ${most}; narrow it, or use the command line.`);
 }

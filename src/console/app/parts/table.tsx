@@ -1,9 +1,9 @@
 /**
- * A native table. The first column and the one with the rows' buttons stay in sight, as the header does. People filter (`/`), sort
- * by any column, and go from row to row with the arrow keys; Enter opens a row.
+ * A native table. The first column and the one with the rows' buttons stay in sight, as the header does. People filter (`/`) and
+ * sort by any column.
  */
-import { Link, useNavigate, useSearch } from '@tanstack/react-router';
-import { isValidElement, type KeyboardEvent, type ReactNode, useDeferredValue, useState } from 'react';
+import { Link } from '@tanstack/react-router';
+import { isValidElement, type ReactNode, useDeferredValue, useState } from 'react';
 import { Button, Loaded, type Reading } from './page.tsx';
 
 export interface Remote {
@@ -23,8 +23,6 @@ interface TableOptions<Row> {
   columns: readonly Column<Row>[];
   id: (row: Row) => string;
   text?: (row: Row) => string;
-  /** The filter is in the address of the page, as `filter`. */
-  isInAddress?: boolean;
   none?: ReactNode;
 }
 
@@ -39,10 +37,8 @@ interface ShownOptions<Row> extends Omit<TableOptions<Row>, 'rows' | 'of'> {
   rows: readonly Row[];
 }
 
-function Shown<Row>({ rows, text, isInAddress = false, none, ...table }: ShownOptions<Row>) {
-  const [own, setOwn] = useState('');
-  const [inAddress, setInAddress] = useFilterInAddress();
-  const [filter, setFilter] = isInAddress ? [inAddress, setInAddress] : [own, setOwn];
+function Shown<Row>({ rows, text, none, ...table }: ShownOptions<Row>) {
+  const [filter, setFilter] = useState('');
   const [order, setOrder] = useState<Order>();
   const [most, setMost] = useState(atFirst);
   const wanted = useDeferredValue(filter).toLowerCase();
@@ -56,19 +52,9 @@ function Shown<Row>({ rows, text, isInAddress = false, none, ...table }: ShownOp
       rows={inOrder.slice(0, most)}
       remote={remote}
       all={rows.length}
-      isFiltered={text !== undefined && rows.length > 5}
+      isFiltered={text !== undefined}
     />
   );
-}
-
-export function useFilterInAddress() {
-  const { filter = '' } = useSearch({ strict: false }) as { filter?: string };
-  const navigate = useNavigate();
-  const setFilter = (text: string) => {
-    const search = (old: object) => ({ ...old, filter: text || undefined });
-    void navigate({ to: '.', search: search as never, replace: true });
-  };
-  return [filter, setFilter] as const;
 }
 
 interface RemoteOptions<Row> extends Pick<ShownOptions<Row>, 'name' | 'rows' | 'columns' | 'id'> {
@@ -86,7 +72,7 @@ export function RemoteTable<Row>({ remote, all, isFiltered = true, ...table }: R
   const known = filter === '' ? `${all}` : total === undefined ? '…' : `${total} of ${all}`;
   return (
     <div className="table">
-      {isFiltered && (
+      {isFiltered && all > 5 && (
         <div className="filter">
           <input
             type="search"
@@ -102,7 +88,7 @@ export function RemoteTable<Row>({ remote, all, isFiltered = true, ...table }: R
         </div>
       )}
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard */}
-      <section className="scroll" tabIndex={0} aria-label={name} onKeyDown={moveAmongRows}>
+      <section className="scroll" tabIndex={0} aria-label={name}>
         <Rows {...table} order={remote.order} setOrder={remote.setOrder} />
       </section>
       {left > 0 && (
@@ -112,20 +98,6 @@ export function RemoteTable<Row>({ remote, all, isFiltered = true, ...table }: R
       )}
     </div>
   );
-}
-
-function moveAmongRows(event: KeyboardEvent<HTMLElement>): void {
-  const { key, target, currentTarget } = event;
-  if (!(target instanceof HTMLElement) || target.matches('input, select, textarea')) return;
-  const row = target.closest<HTMLElement>('tbody tr');
-  if (key === 'Enter' && row === target) row.querySelector<HTMLElement>('a, button')?.click();
-  if (key !== 'ArrowDown' && key !== 'ArrowUp') return;
-  const rows = [...currentTarget.querySelectorAll<HTMLElement>('tbody tr')];
-  const at = row ? rows.indexOf(row) : -1;
-  const next = rows[key === 'ArrowDown' ? at + 1 : at - 1];
-  if (!next) return;
-  event.preventDefault();
-  next.focus();
 }
 
 interface RowsOptions<Row> extends Pick<ShownOptions<Row>, 'rows' | 'columns' | 'id'> {
@@ -154,7 +126,7 @@ function Rows<Row>({ rows, columns, id, order, setOrder }: RowsOptions<Row>) {
       </thead>
       <tbody>
         {rows.map((row) => (
-          <tr key={id(row)} tabIndex={-1}>
+          <tr key={id(row)}>
             {columns.map((column) => (
               <td key={column.name} data-name={column.name} className={classOf(column)}>
                 {column.cell(row)}
@@ -239,7 +211,6 @@ export interface Column<Row> {
   cell: (row: Row) => ReactNode;
   isNumber?: boolean;
   title?: string;
-  by?: (row: Row) => string | number | undefined;
   sort?: string;
 }
 
@@ -258,10 +229,7 @@ function sorted<Row>(
 ): readonly Row[] {
   const column = columns.find(({ name }) => name === order?.name);
   if (!order || !column) return rows;
-  const keyed = rows.map((row) => ({
-    row,
-    key: (column.by ? column.by(row) : said(column.cell(row))) ?? '',
-  }));
+  const keyed = rows.map((row) => ({ row, key: said(column.cell(row)) }));
   keyed.sort(({ key: one }, { key: other }) => {
     if (one === '' || other === '') return one === other ? 0 : one === '' ? 1 : -1;
     return compare(one, other) * (order.isDescending ? -1 : 1);

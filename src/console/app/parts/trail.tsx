@@ -18,9 +18,8 @@ interface Trail<Row> {
   parse: (search: Record<string, unknown>) => TrailSearch;
   panel: { title: string; rows: string; none: string };
   topics: readonly string[];
-  ask: (query: TrailQuery, signal?: AbortSignal) => Promise<readonly Row[]>;
+  ask: (query: TrailQuery) => Promise<readonly Row[]>;
   columns: readonly Column<Row>[];
-  text: (row: Row) => string;
   columnsOfFile: readonly (keyof Row & string)[];
   command: (query: TrailQuery) => CommandOf;
 }
@@ -38,12 +37,11 @@ const pageSize = 100;
 const exportPageSize = 250;
 
 export function TrailPage<Row extends { seq: number }>(trail: Trail<Row>) {
-  const { path, panel, ask, columnsOfFile, text } = trail;
+  const { path, panel, ask, columnsOfFile } = trail;
   const search = trail.parse(useSearch({ strict: false }));
   const query = trailQuery(search, pageSize);
   const isNarrowed = Object.keys(query).length > 1;
   const rows = useQuery(read(['trail', path, query], trail.topics, () => ask(query)));
-  const wanted = (search.filter ?? '').toLowerCase();
   return (
     <Page title={trail.title} isWide sentence={said(rows, (list) => trail.sentence(list, isNarrowed))}>
       <Filters key={JSON.stringify(search)} {...trail} search={search} />
@@ -52,8 +50,7 @@ export function TrailPage<Row extends { seq: number }>(trail: Trail<Row>) {
         tools={
           <SaveAll
             name={path === '/audit' ? 'audit' : 'sessions'}
-            pages={(signal) => pagesOf(search, (part) => ask(part, signal))}
-            isWanted={(one) => text(one).toLowerCase().includes(wanted)}
+            pages={() => pagesOf(search, ask)}
             columns={columnsOfFile}
             cells={(one) => columnsOfFile.map((name) => cellOf(one[name]))}
           />
@@ -65,8 +62,6 @@ export function TrailPage<Row extends { seq: number }>(trail: Trail<Row>) {
           of={rows}
           rows={rows.data}
           id={({ seq }) => String(seq)}
-          text={text}
-          isInAddress
           columns={trail.columns}
           none={<Empty action={<Link to={path}>Show all {panel.rows}</Link>}>{panel.none}</Empty>}
         />

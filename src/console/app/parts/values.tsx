@@ -40,12 +40,16 @@ export function span(ms: number): string {
 
 const moment = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
 
+export function momentText(at: string): string {
+  return moment.format(new Date(at));
+}
+
 export function Age({ at, past = 'ago' }: { at: string; past?: string }) {
   const now = useNow();
   const ms = now - Date.parse(at);
   const text = ms < -5_000 ? `in ${span(-ms)}` : ms < 2_000 ? 'just now' : `${span(ms)} ${past}`.trim();
   return (
-    <time dateTime={at} title={moment.format(new Date(at))}>
+    <time dateTime={at} title={momentText(at)}>
       {text}
     </time>
   );
@@ -54,7 +58,7 @@ export function Age({ at, past = 'ago' }: { at: string; past?: string }) {
 export function Moment({ at }: { at: string }) {
   return (
     <>
-      {moment.format(new Date(at))}{' '}
+      {momentText(at)}{' '}
       <span className="soft">
         (<Age at={at} />)
       </span>

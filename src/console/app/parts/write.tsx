@@ -1,12 +1,11 @@
 /**
- * A form that changes something. It asks for the reason that the audit trail keeps, and offers the last ones. One form is one
- * idempotency key, kept with what was sent until there is an answer: a second click, a reload and a dropped connection
- * all end in one change.
+ * A form that changes something. It asks for the reason that the audit trail keeps. One form is one idempotency key, kept with
+ * what was sent until there is an answer: a second click, a reload and a dropped connection all end in one change.
  */
 import { useMutation } from '@tanstack/react-query';
 import { type FormEvent, type ReactNode, useId, useLayoutEffect, useRef, useState } from 'react';
 import { ApiError, NoAnswer, type Operation, personOfPage, queryClient } from '../api.ts';
-import { announce, createSource, notice, refresh } from '../live.ts';
+import { announce, createSource, refresh } from '../live.ts';
 import { AsCommand, Button, Check, Dialog, focusFirstField, Problem } from './page.tsx';
 
 interface Sent {
@@ -14,8 +13,6 @@ interface Sent {
   mark: string;
 }
 
-const reasonsKey = () => `andromeda-reasons ${personOfPage()}`;
-const mostReasons = 5;
 const tries = 4;
 
 export interface Write<Body, Answer> {
@@ -30,25 +27,23 @@ export function useWrite<Body, Answer>({ operation, topics, onDone, doneText }: 
   const { name } = operation;
   return useMutation({
     mutationFn: async ({ body, reason }: { body: Body; reason: string }) => {
-      notice.set(undefined);
       const { key, isAgain } = await keyFor(name, JSON.stringify(body));
       const headers = { 'Idempotency-Key': key, 'Audit-Reason': headerText(reason) };
       for (let left = tries - 1; ; left -= 1) {
         try {
           return { answer: await operation.send(body, headers), isAgain };
         } catch (error) {
-          if (isRefusal(error)) forget(name);
+          if (isRefusal(error)) put(sentKeyOf(name), undefined);
           if (!(error instanceof NoAnswer) || left === 0) throw error;
           await new Promise((done) => setTimeout(done, 1_000 * (tries - left)));
         }
       }
     },
-    onSuccess({ answer, isAgain }, { reason }) {
-      forget(name);
-      if (isAgain) notice.set('Done. It was sent more than once and applied once.');
+    onSuccess({ answer, isAgain }) {
+      put(sentKeyOf(name), undefined);
       forgetDraft(name);
-      keepReason(reason);
-      announce(typeof doneText === 'string' ? doneText : doneText(answer));
+      const done = typeof doneText === 'string' ? doneText : doneText(answer);
+      announce(isAgain ? `${done} It was sent more than once and applied once.` : done);
       void refresh(queryClient, topics);
       onDone?.(answer);
     },
@@ -65,12 +60,11 @@ export function isRefusal(error: unknown): boolean {
 
 /** Another body is another change; the same one again is the one that may have arrived. */
 async function keyFor(form: string, body: string): Promise<{ key: string; isAgain: boolean }> {
-  const name = `andromeda-form-${form}`;
-  const sent = JSON.parse(sessionStorage.getItem(name) ?? unkept.get(name) ?? 'null') as Sent | null;
+  const sent = JSON.parse(drafts.get().get(sentKeyOf(form)) ?? 'null') as Sent | null;
   const mark = await markOf(body);
   if (sent?.mark === mark) return { key: sent.key, isAgain: true };
   const key = crypto.randomUUID();
-  keep(name, JSON.stringify({ key, mark } satisfies Sent));
+  put(sentKeyOf(form), JSON.stringify({ key, mark } satisfies Sent));
   return { key, isAgain: false };
 }
 
@@ -80,34 +74,9 @@ async function markOf(body: string): Promise<string> {
   return new Uint8Array(hash).join();
 }
 
-/** What the tab had no room for: it lasts until the page is loaded again. */
-const unkept = new Map<string, string>();
-
-function keep(name: string, text: string): void {
-  try {
-    sessionStorage.setItem(name, text);
-  } catch {
-    unkept.set(name, text);
-  }
-}
-
-function forget(form: string): void {
-  unkept.delete(`andromeda-form-${form}`);
-  sessionStorage.removeItem(`andromeda-form-${form}`);
-}
-
 /** A header carries bytes; these are those of the text in UTF-8. */
 function headerText(text: string): string {
   return String.fromCharCode(...new TextEncoder().encode(text.replace(/\s+/g, ' ').trim()));
-}
-
-function lastReasons(): string[] {
-  return JSON.parse(localStorage.getItem(reasonsKey()) ?? '[]') as string[];
-}
-
-function keepReason(reason: string): void {
-  const others = lastReasons().filter((one) => one !== reason);
-  localStorage.setItem(reasonsKey(), JSON.stringify([reason, ...others].slice(0, mostReasons)));
 }
 
 export interface FormOptions<Body, Answer> extends Omit<Write<Body, Answer>, 'doneText'> {
@@ -236,14 +205,8 @@ function Reason({ note = 'kept in the audit trail', reason, onChange }: ReasonOp
         onChange={(event) => onChange(event.target.value)}
         required
         maxLength={300}
-        list={`${id}-last`}
         autoComplete="off"
       />
-      <datalist id={`${id}-last`}>
-        {lastReasons().map((one) => (
-          <option key={one} value={one} />
-        ))}
-      </datalist>
     </>
   );
 }
@@ -273,6 +236,8 @@ const drafts = createSource<ReadonlyMap<string, string>>(
 );
 
 const keyOf = (form: string, field = '') => `${prefix}${personOfPage()} ${form}#${field}`;
+/** Of what a form sent last: no draft of it, so that it stays when the form is closed. */
+const sentKeyOf = (form: string) => keyOf(`sent ${form}`);
 
 /**
  * The value of a field, as `useState` has it, and `initial` while nothing else was typed. The tab keeps it for its person, through
@@ -295,7 +260,7 @@ export function useDraft<Value>(
   return [value, set];
 }
 
-function put(key: string, json: string | undefined, isKept: boolean): void {
+function put(key: string, json: string | undefined, isKept = true): void {
   const all = new Map(drafts.get());
   if (json === undefined) all.delete(key);
   else all.set(key, json);
@@ -322,5 +287,5 @@ function useHasDraft(form: string): boolean {
 
 function forgetDraft(form: string): void {
   const begin = keyOf(form);
-  for (const key of drafts.get().keys()) if (key.startsWith(begin)) put(key, undefined, false);
+  for (const key of drafts.get().keys()) if (key.startsWith(begin)) put(key, undefined);
 }

@@ -2,7 +2,7 @@
 import { queryOptions } from '@tanstack/react-query';
 import type { components } from '../../../api/generated/platform.ts';
 import { ApiError, bodyOf, bodyOrNull, NoAnswer, platform } from '../api.ts';
-import { read } from '../reads.ts';
+import { inside, read } from '../reads.ts';
 import type { Configuration } from './text.ts';
 
 export type Check = components['schemas']['SlurmConfigurationCheck'];
@@ -16,10 +16,6 @@ export interface Stored {
 
 const path = '/clusters/{clusterId}/scheduler-configuration';
 
-function about(clusterId: string, businessOrgId: string) {
-  return { path: { clusterId }, query: { businessOrgId } };
-}
-
 function keyOf(clusterId: string, ...rest: (string | number)[]) {
   return ['slurm', clusterId, ...rest];
 }
@@ -28,7 +24,7 @@ const topicsOf = (clusterId: string) => [`cluster/${clusterId}`, 'me'];
 
 export const readStored = (clusterId: string, orgID: string) =>
   read(keyOf(clusterId, 'stored', orgID), topicsOf(clusterId), async (): Promise<Stored> => {
-    const answer = await platform.GET(path, { params: about(clusterId, orgID) });
+    const answer = await platform.GET(path, inside(clusterId, orgID));
     return { configuration: bodyOf(answer), generation: generationOf(answer.response) };
   });
 
@@ -38,12 +34,12 @@ export function generationOf(response: Response): number {
 
 export const readStatus = (clusterId: string, orgID: string) =>
   read(keyOf(clusterId, 'status', orgID), topicsOf(clusterId), () =>
-    platform.GET(`${path}/status`, { params: about(clusterId, orgID) }).then(bodyOf),
+    platform.GET(`${path}/status`, inside(clusterId, orgID)).then(bodyOf),
   );
 
 export const readVersions = (clusterId: string, orgID: string) =>
   read(keyOf(clusterId, 'versions', orgID), topicsOf(clusterId), async () => {
-    const answer = await platform.GET(`${path}/versions`, { params: about(clusterId, orgID) });
+    const answer = await platform.GET(`${path}/versions`, inside(clusterId, orgID));
     return bodyOf(answer).items;
   });
 
@@ -51,7 +47,7 @@ export const readVersions = (clusterId: string, orgID: string) =>
 export const readVersion = (clusterId: string, orgID: string, generation: number) =>
   read(keyOf(clusterId, 'version', orgID, generation), [], async (): Promise<Configuration | null> => {
     if (generation === 0) return {};
-    const { query, path: named } = about(clusterId, orgID);
+    const { query, path: named } = inside(clusterId, orgID).params;
     const params = { path: { ...named, generation: String(generation) }, query };
     return bodyOrNull(await platform.GET(`${path}/versions/{generation}`, { params }), 404);
   });
@@ -67,8 +63,8 @@ export const readCheck = (
   queryOptions({
     queryKey: keyOf(clusterId, 'check', orgID, generation, text),
     queryFn: async ({ signal }): Promise<Check> => {
-      const params = about(clusterId, orgID);
-      return bodyOf(await platform.POST(`${path}/check`, { params, body: body ?? {}, signal }));
+      const options = { ...inside(clusterId, orgID), body: body ?? {}, signal };
+      return bodyOf(await platform.POST(`${path}/check`, options));
     },
     enabled: body !== undefined,
     gcTime: 10_000,

@@ -1,7 +1,7 @@
 /** Adding people: any number of addresses at once, pasted as they come; each is a write of its own, and says what became of it. */
 import { Link, useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
-import { type Address, longestText, readAddresses } from '../../addresses.ts';
+import { readEmails } from '../../../../domain/people/person.ts';
 import { ApiError, bodyOf, business, type WriteHeaders } from '../../api.ts';
 import { endedBy } from '../../people.ts';
 import { useWho } from '../../reads.ts';
@@ -10,12 +10,13 @@ import type { Edited } from '../page.tsx';
 import { count } from '../values.tsx';
 import { isRefusal, useDraft, WriteDialog } from '../write.tsx';
 import { RoleSelect, type Subject } from './member-forms.tsx';
-import { type Chosen, chosenBody, EndsText, PermissionChoice } from './permission-choice.tsx';
+import { ChoiceText, type Chosen, PermissionChoice, wholeBody } from './permission-choice.tsx';
 
 const mostAtOnce = 100;
+const longestText = 20_000;
 
 interface Wanted {
-  addresses: Address[];
+  addresses: string[];
   role: Subject['role'];
   permissions: string[];
   expires_at?: Record<string, string | null>;
@@ -35,14 +36,14 @@ export function AddMembers({ close }: { close: () => void }) {
   const [role, setRole] = useDraft<Subject['role']>(form, 'role', 'member');
   const [chosen, setChosen] = useDraft<Chosen>(form, 'permissions', {});
   const [done, setDone] = useState<readonly Outcome[]>([]);
-  const { found, unread } = readAddresses(text);
-  const granted = chosenBody(role === 'member' ? chosen : {});
+  const { found, unread } = readEmails(text.slice(0, longestText));
+  const granted = wholeBody(role === 'member' ? chosen : {});
   const consequences = usePlan(
-    found.length > mostAtOnce ? [] : found.map(({ email }) => ({ change: 'add', email, role, ...granted })),
+    found.length > mostAtOnce ? [] : found.map((email) => ({ change: 'add', email, role, ...granted })),
   );
   const planned = consequences.plan?.changes.filter(({ result }) => result === 'planned') ?? [];
   const possible = new Set(planned.map(({ email }) => email));
-  const addresses = found.filter(({ email }) => possible.has(email.toLowerCase()));
+  const addresses = found.filter((email) => possible.has(email.toLowerCase()));
   const finish = (outcomes: readonly Outcome[]) => {
     const all = [...done.filter(({ userId }) => userId !== undefined), ...outcomes];
     const missing = all.filter(({ problem }) => problem !== undefined);
@@ -65,14 +66,14 @@ export function AddMembers({ close }: { close: () => void }) {
       usualReason="Joins the organization"
       isWaiting={addresses.length === 0}
       ends={endedBy(consequences.plan)}
-      cli={`andromeda members add ${found[0]?.email ?? 'cy@physics.example'}`}
+      cli={`andromeda members add ${found[0] ?? 'cy@physics.example'}`}
       close={close}
     >
       <Outcomes of={done} />
       <AddressField value={text} onChange={setText} status={statusOf(found.length, unread)} />
       <RoleSelect id="role" value={role} onChange={setRole} />
       {role === 'member' && <PermissionChoice value={chosen} onChange={setChosen} />}
-      <Consequences of={consequences}>{role === 'member' && <EndsText chosen={chosen} />}</Consequences>
+      <Consequences of={consequences}>{role === 'member' && <ChoiceText chosen={chosen} />}</Consequences>
     </WriteDialog>
   );
 }
@@ -106,10 +107,10 @@ function AddressField({ value, onChange, status }: Edited<string> & { status: st
  */
 async function addAll(orgID: string, wanted: Wanted, header: WriteHeaders): Promise<Outcome[]> {
   const outcomes: Outcome[] = [];
-  for (const [index, { email, name }] of wanted.addresses.entries()) {
+  for (const [index, email] of wanted.addresses.entries()) {
     const own = { ...header, 'Idempotency-Key': `${header['Idempotency-Key']}/${index}` };
     const { addresses: _addresses, permissions, ...rest } = wanted;
-    const body = { email, ...rest, ...(name && { name }), ...(permissions.length > 0 && { permissions }) };
+    const body = { email, ...rest, ...(permissions.length > 0 && { permissions }) };
     try {
       const params = { path: { orgID }, header: own };
       const member = bodyOf(await business.POST('/organizations/{orgID}/members', { params, body }));
@@ -132,7 +133,7 @@ function idsOf(outcomes: readonly Outcome[]): string {
 }
 
 function statusOf(found: number, unread: readonly string[]): string {
-  if (found === 0 && unread.length === 0) return 'Commas, lines, or “Name <address>”.';
+  if (found === 0 && unread.length === 0) return 'With commas, lines or names between them.';
   const many = found > mostAtOnce ? ` At most ${mostAtOnce} at once.` : '';
   const rest = unread.length > 0 ? ` Not email addresses: ${unread.slice(0, 8).join(' ')}` : '';
   return `${count(found, 'address', 'addresses')}.${many}${rest}`;

@@ -9,11 +9,10 @@ import { Button, type Labelled, Select } from '../page.tsx';
 import { useNow } from '../values.tsx';
 import { useDraft, WriteDialog } from '../write.tsx';
 import {
+  ChoiceText,
   type Chosen,
-  chosenBody,
-  EndsText,
+  changesOf,
   endedOf,
-  GainsText,
   isSameChoice,
   PermissionChoice,
   wholeBody,
@@ -156,13 +155,12 @@ function ChangePermissions({ subject, close }: FormOptions) {
   const path = '/organizations/{orgID}/members/{userID}/permissions';
   const saving = operation('put', path, { orgID, userID });
   const { before, chosen, setChosen, ended, isStale } = useChoice(saving.name, subject);
-  const gained = Object.keys(chosen).filter((key) => before[key] === undefined);
+  const changes = changesOf(chosen, before);
   const lost = Object.keys(before).filter((key) => chosen[key] === undefined);
-  const changed = chosenBody(chosen, before).expires_at ?? {};
   const body = wholeBody(chosen);
-  const isOther = gained.length + lost.length > 0 || Object.keys(changed).length > 0;
-  const [end] = Object.values(changed);
-  const granted = Object.keys(changed).join(' ') || gained.join(' ') || 'clusters.read';
+  const isOther = changes.length + lost.length > 0;
+  const [, end] = changes[0] ?? [];
+  const granted = changes.map(([key]) => key).join(' ') || 'clusters.read';
   return (
     <Change
       subject={subject}
@@ -176,12 +174,7 @@ function ChangePermissions({ subject, close }: FormOptions) {
           : `andromeda members grant ${email} ${granted}${end === undefined ? '' : ` --expires ${end ?? 'never'}`}`
       }
       close={close}
-      effects={
-        <>
-          <GainsText chosen={chosen} before={before} />
-          <EndsText chosen={chosen} before={before} />
-        </>
-      }
+      effects={<ChoiceText chosen={chosen} before={before} />}
     >
       <PermissionChoice value={chosen} onChange={setChosen} />
       <p role="status">

@@ -7,24 +7,15 @@ import { Moment } from '../values.tsx';
 
 export type Chosen = Readonly<Record<string, string | null>>;
 
-interface ChosenBody {
-  permissions: string[];
-  expires_at?: Record<string, string | null>;
-}
-
-export function chosenBody(chosen: Chosen, before: Chosen = {}): ChosenBody {
-  const permissions = Object.keys(chosen).sort();
-  const ends = permissions.flatMap((key) => {
-    const end = chosen[key] ?? null;
-    return end === (before[key] ?? null) ? [] : [[key, end] as const];
-  });
-  return { permissions, ...(ends.length > 0 && { expires_at: Object.fromEntries(ends) }) };
-}
-
 /** Keys, in order, each with the end that is shown, so that nothing is given for longer than was seen. */
-export function wholeBody(chosen: Chosen): ChosenBody {
+export function wholeBody(chosen: Chosen): { permissions: string[]; expires_at?: Chosen } {
   const permissions = Object.keys(chosen).sort();
   return { permissions, ...(permissions.length > 0 && { expires_at: { ...chosen } }) };
+}
+
+/** What is chosen beyond what was held before, and what has another end. */
+export function changesOf(chosen: Chosen, before: Chosen): [key: string, end: string | null][] {
+  return Object.entries(chosen).filter(([key, end]) => end !== before[key]);
 }
 
 export function endedOf(chosen: Chosen, now: number): string[] {
@@ -75,7 +66,8 @@ export function PermissionChoice({ value: chosen, onChange }: Edited<Chosen>) {
   );
 }
 
-const presets = [24, 7 * 24, 30 * 24, 365 * 24];
+/** How long access is given for, in hours. */
+export const terms = [4, 24, 7 * 24, 30 * 24, 90 * 24, 365 * 24];
 const hourMs = 3_600_000;
 
 function EndChoice({ of: key, value: end, onChange }: Edited<string | null> & { of: string }) {
@@ -91,7 +83,7 @@ function EndChoice({ of: key, value: end, onChange }: Edited<string | null> & { 
         onChange={(event) => choose(event.target.value)}
       >
         <option value="never">no end date</option>
-        {presets.map((hours) => (
+        {terms.map((hours) => (
           <option key={hours} value={hours}>
             {termText(hours)}
           </option>
@@ -121,27 +113,14 @@ function localText(end: string): string {
   return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 }
 
-export function GainsText({ chosen, before }: { chosen: Chosen; before: Chosen }) {
-  const gained = Object.entries(chosen).filter(([key]) => before[key] === undefined);
+export function ChoiceText({ chosen, before = {} }: { chosen: Chosen; before?: Chosen }) {
   return (
     <ul className="plain">
-      {gained.map(([key, end]) => (
+      {changesOf(chosen, before).map(([key, end]) => (
         <li key={key}>
-          Gains {key}
-          {end === null && ', with no end date'}.
-        </li>
-      ))}
-    </ul>
-  );
-}
-
-export function EndsText({ chosen, before = {} }: { chosen: Chosen; before?: Chosen }) {
-  const { expires_at: ends = {} } = chosenBody(chosen, before);
-  return (
-    <ul className="plain">
-      {Object.entries(ends).map(([key, end]) => (
-        <li key={key}>
-          <code>{key}</code> {end === null ? 'no longer has an end date.' : <>ends {<Moment at={end} />}.</>}
+          {before[key] === undefined && 'Gains '}
+          {key}
+          {end !== null ? <>, until {<Moment at={end} />}</> : ', with no end date'}.
         </li>
       ))}
     </ul>
