@@ -6,7 +6,7 @@ import { isAbsolute, join } from 'node:path';
 import { test } from 'node:test';
 import { stateDirectory } from '../../src/cli/session/local-state.ts';
 import { exclusively } from '../../src/cli/session/lock.ts';
-import { eventually } from '../support/app.ts';
+import { becomes, eventually } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { createMachine, says, sessionAt } from './harness.ts';
 import { startEnvironment } from './issuer.ts';
@@ -128,6 +128,16 @@ test('a refresh whose answer was lost is asked for again at once', async (t) => 
   await writeProfile([sessionAt(url, { expiresAt: past })]);
   await says(run(me), 0, '');
   assert.deepEqual([state.lostAnswers, state.refreshes], [0, 1]);
+});
+
+test('what came with an ID token that is refused at a refresh is revoked', async (t) => {
+  const { run, writeProfile } = await createMachine(t);
+  const { url, state } = await startEnvironment(t, { refreshTokens: new Set(['secret-refresh']) });
+  Object.assign(state, { idClaims: { aud: 'other' } });
+  await writeProfile([sessionAt(url, { expiresAt: past })]);
+  await says(run(me), 1, 'The ID token of the issuer is for other; expected was andromeda-cli.\n');
+  const [given] = state.refreshTokens;
+  await becomes(() => state.revoked.join(), `refresh_token ${given}`);
 });
 
 test('a lock that a killed or hung command left behind does not stand in the way', async (t) => {

@@ -172,6 +172,28 @@ test('a refused sign-in says why: the address, the audience, the clock, another 
   }
 });
 
+test('an issuer that is found under another name is called that, until it is found under its own', async () => {
+  await using lab = await start();
+  const { issuer, url, signIn } = lab;
+  issuer.metadata = { issuer: `${issuer.url}/x` };
+  assert.equal((await signIn()).at, `${url}/signed-out?why=issuer&to=%2Fkeys`);
+  issuer.metadata = {};
+  assert.equal((await signIn()).at, `${url}/keys`);
+});
+
+test('what a refused refresh gave is good no more', async () => {
+  await using lab = await start();
+  const { issuer, app, signIn, me } = lab;
+  const { browser } = await signIn();
+  app.jump(9 * 60_000 + 45_000);
+  Object.assign(issuer, { skew: 9 * 60 + 45, claims: { id: { iss: `${issuer.url}/` } } });
+  assert.equal(await me(browser), 401);
+  await eventually(
+    async () => issuer.countGood(),
+    (count) => count === 0,
+  );
+});
+
 test('while the issuer is down, who is signed in goes on, and who is not sees why; then it goes on by itself', async () => {
   await using lab = await start();
   const { issuer, url, app, signIn, me } = lab;

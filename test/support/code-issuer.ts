@@ -120,8 +120,8 @@ export async function startCodeIssuer(): Promise<CodeIssuer> {
       if (person === undefined) return undefined;
       issuer.grants.push(kind);
       // Not every provider gives an ID token again.
-      const { id_token: _once, ...tokens } = await tokensOf(person);
-      return tokens;
+      const { id_token, ...tokens } = await tokensOf(person);
+      return issuer.claims.id ? { ...tokens, id_token } : tokens;
     }
     const code = codes.get(form.get('code') ?? '');
     codes.delete(form.get('code') ?? '');

@@ -163,7 +163,8 @@ export async function refreshTokens(
   for (const pauseMs of [...againAfterMs, undefined]) {
     const asked = Date.now();
     try {
-      return tokensOf(await client.refreshTokenGrant(configuration, refreshToken, parameters), asked);
+      const ask = () => client.refreshTokenGrant(configuration, refreshToken, parameters);
+      return tokensOf(await orRevoke(ask, (token, hint) => revokeUnkept(who, token, hint)), asked);
     } catch (error) {
       const status = refusal(error);
       if (status !== undefined && status < 500 && status !== 429) return 'refused';

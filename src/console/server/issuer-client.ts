@@ -70,8 +70,10 @@ export function createIssuerClient(options: IssuerClientOptions): IssuerClient {
       authorize(await open(), options, { maxAgeMs, target }),
     finish: async (callback, pending) => exchange(await open(), callback, pending, options.now()),
     async refresh(refreshToken, target) {
-      const { client, config } = await open();
-      const answer = client.refreshTokenGrant(config, refreshToken, target);
+      const opened = await open();
+      const { client, config } = opened;
+      const ask = () => client.refreshTokenGrant(config, refreshToken, target);
+      const answer = orRevoke(ask, (token) => revoke(opened, token));
       const tokens = tokensOf(await answer.catch((error: unknown) => refuse(client, error)));
       // It may keep the one that it gave before (RFC 6749, 6).
       return { ...tokens, refreshToken: tokens.refreshToken ?? refreshToken, target };

@@ -7,6 +7,7 @@ import { createRateLimiter } from '../../lib/limits.ts';
 import type { Logger } from '../../lib/log.ts';
 import { hasHungUp, noteRefusal, sendJson } from '../../lib/response.ts';
 import { seal, unseal } from '../../lib/secrets-key.ts';
+import { issuerFault } from '../../lib/sign-in-refusal.ts';
 import { sourceNetwork } from '../../lib/source-address.ts';
 import { redirect, requireOwnPage } from './headers.ts';
 import type { IssuerClient, Pending, Tokens } from './issuer-client.ts';
@@ -183,7 +184,9 @@ function createTravels(secure: boolean, secret: Buffer, now: () => number) {
 
 function reasonOf(error: unknown): string {
   if (!(error instanceof DomainError)) return 'failed';
-  if (error.code === 'integration_unavailable') return 'issuer_away';
+  // What discovery finds ends no session, and a sign-in says what is wrong with it.
+  if (error.code === 'integration_unavailable')
+    return issuerFault(error.cause, 'this server')?.reason ?? 'issuer_away';
   if (error.code === 'service_unavailable') return 'unavailable';
   return error instanceof SignInRefusal ? error.reason : 'refused';
 }
