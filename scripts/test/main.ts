@@ -42,12 +42,14 @@ const homes = homesNow();
 const directory = makeWorkDirectory();
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.once(signal, () => {
+    printOutputs(outcomes.filter(({ isFine, output }) => !isFine && output !== notRun));
     killAll(directory);
     removeWorkDirectory(directory);
     process.exit(1);
   });
 }
 const outcomes: Outcome[] = [];
+const notRun = 'did not run';
 const shared = join(directory, 'shared');
 mkdirSync(shared);
 // Others than root take from it as well.
@@ -89,7 +91,7 @@ async function work(takesWaiting: boolean): Promise<void> {
 
 async function run(job: Job): Promise<void> {
   const { name } = job;
-  const nothing = { isFine: false, output: 'did not run', seconds: 0, cpuSeconds: undefined, counts: {} };
+  const nothing = { isFine: false, output: notRun, seconds: 0, cpuSeconds: undefined, counts: {} };
   const number = outcomes.push({ name, ...nothing }) - 1;
   const outcome = await runJob(job, {
     root,
@@ -122,10 +124,14 @@ async function startPostgres() {
   return undefined;
 }
 
+/** At the end, where a log that is cut still has it. */
+function printOutputs(failed: Outcome[]): void {
+  for (const { name, output } of failed) console.log(`\n✖ ${name}\n${output}\n`);
+}
+
 function summarize(): void {
   const failed = outcomes.filter(({ isFine }) => !isFine);
-  // At the end, where a log that is cut still has it.
-  for (const { name, output } of failed) console.log(`\n✖ ${name}\n${output}\n`);
+  printOutputs(failed);
   const total = (name: string) => outcomes.reduce((sum, { counts }) => sum + (counts[name] ?? 0), 0);
   for (const name of ['tests', 'pass', 'fail', 'cancelled', 'skipped', 'todo'])
     console.log(`ℹ ${name} ${total(name)}`);
