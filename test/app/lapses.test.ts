@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createPatientClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
-import { warnOfLapses } from '../../src/service/compose/lapses.ts';
+import { warnOfLapses } from '../../src/service/compose/permission-ends.ts';
 import { recordSignIn } from '../../src/store/people/people.ts';
 import { becomes, physics } from '../support/app.ts';
 import { openTestStore, userId } from '../support/store.ts';

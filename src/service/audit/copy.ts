@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { SignedHead } from '../../domain/audit/audit.ts';
 import { messageOf } from '../../lib/error-message.ts';
 import type { Logger } from '../../lib/log.ts';
-import { type Rounds, startRounds } from '../../lib/rounds.ts';
+import { startRounds } from '../../lib/rounds.ts';
 import {
   type AuditListing,
   type AuditPosition,
@@ -28,87 +28,77 @@ export interface AuditFault {
 const everyMs = 1_000;
 const stopMs = 500;
 
-export class Copy {
-  readonly #store: Store;
-  readonly #path: string;
-  readonly #file: ReturnType<typeof openLines>;
-  readonly #log: Logger;
-  readonly #now: () => number;
-  readonly #rounds: Rounds;
-  #position: AuditPosition | undefined;
-  #fault: AuditFault | undefined;
-  #isWorking = false;
+export function startCopy(store: Store, options: FileOptions, { log, now }: { log: Logger; now(): number }) {
+  const { path } = options;
+  const file = openLines(options);
+  let position: AuditPosition | undefined;
+  let fault: AuditFault | undefined;
+  let isWorking = false;
+  const rounds = startRounds(copy, { everyMs, onFault: failed });
 
-  constructor(store: Store, options: FileOptions, { log, now }: { log: Logger; now(): number }) {
-    this.#store = store;
-    this.#path = options.path;
-    this.#file = openLines(options);
-    this.#log = log;
-    this.#now = now;
-    const onFault = (error: unknown) => this.#failed(error);
-    this.#rounds = startRounds((stopping) => this.#copy(stopping), { everyMs, onFault });
-  }
-
-  /** Why the file does not get what it should. */
-  get fault(): AuditFault | undefined {
-    return this.#fault;
-  }
-
-  /** Ends within half a second; with `last`, it writes what is left first. */
-  async stop(last: boolean): Promise<void> {
-    const finish = async () => {
-      await this.#rounds.stop();
-      if (last) await this.#copy(AbortSignal.timeout(stopMs)).catch((error) => this.#failed(error));
-    };
-    await Promise.race([finish(), sleep(stopMs, undefined, { ref: false })]);
-    this.#file.close();
-  }
-
-  async #copy(stopping: AbortSignal): Promise<void> {
-    this.#position ??= await this.#firstPosition();
+  async function copy(stopping: AbortSignal): Promise<void> {
+    position ??= await firstPosition(store, path, file);
     while (!stopping.aborted) {
-      const batch = await nextBatch(this.#store.read, this.#position);
+      const batch = await nextBatch(store.read, position);
       if (!batch) break;
       // Entries of sessions are written without waiting for the disk. Flush: nothing is copied that a power cut can take back.
-      await this.#store.write(async () => {});
-      await this.#file.append(batch.lines);
-      this.#position = batch.end;
-      await setPosition(this.#store, this.#path, batch.end);
+      await store.write(async () => {});
+      await file.append(batch.lines);
+      position = batch.end;
+      await setPosition(store, path, batch.end);
     }
-    if (!this.#isWorking) this.#log.info('audit.file.working', { file: this.#path });
-    this.#isWorking = true;
-    if (this.#fault) this.#announce();
-    this.#fault = undefined;
+    if (!isWorking) log.info('audit.file.working', { file: path });
+    isWorking = true;
+    if (fault) announce(store);
+    fault = undefined;
   }
 
-  /** The stored position, or behind what the file ends with: after a crash it has more than the position says. */
-  async #firstPosition(): Promise<AuditPosition> {
-    const { read } = this.#store;
-    const { entry, head } = await findPosition(read, this.#path);
-    const position = { entry: Math.min(entry, await findLastSeq(read)), head };
-    for (const { kind, seq, hash } of await this.#file.last()) {
-      const page = { after: seq - 1, limit: 1 };
-      const [known] = await (kind === 'entry' ? listAuditEntries(read, {}, page) : listHeads(read, page));
-      // After a restore, another entry may have that number.
-      if (known?.seq === seq && known.hash === hash) position[kind] = Math.max(position[kind], seq);
-    }
-    return position;
-  }
-
-  #failed(error: unknown): void {
+  function failed(error: unknown): void {
     const message = messageOf(error);
     // Once, and not at each attempt.
-    if (!this.#fault) this.#log.error('audit.file.failed', { file: this.#path, error: message });
-    if (!this.#fault) this.#announce();
-    this.#fault = { since: this.#fault?.since ?? this.#now(), message };
-    this.#isWorking = false;
-    this.#position = undefined;
+    if (!fault) log.error('audit.file.failed', { file: path, error: message });
+    if (!fault) announce(store);
+    fault = { since: fault?.since ?? now(), message };
+    isWorking = false;
+    position = undefined;
   }
 
-  /** Updates pages that show faults. If this write fails, they show the fault of the database. */
-  #announce(): void {
-    this.#store.write(async ({ changed }) => changed({ kind: 'service' })).catch(() => {});
+  return {
+    get fault() {
+      return fault;
+    },
+    /** Ends within half a second; with `last`, it writes what is left first. */
+    async stop(last: boolean): Promise<void> {
+      const finish = async () => {
+        await rounds.stop();
+        if (last) await copy(AbortSignal.timeout(stopMs)).catch(failed);
+      };
+      await Promise.race([finish(), sleep(stopMs, undefined, { ref: false })]);
+      file.close();
+    },
+  };
+}
+
+/** Updates pages that show faults. If this write fails, they show the fault of the database. */
+function announce(store: Store): void {
+  store.write(async ({ changed }) => changed({ kind: 'service' })).catch(() => {});
+}
+
+/** The stored position, or behind what the file ends with: after a crash it has more than the position says. */
+async function firstPosition(
+  { read }: Store,
+  path: string,
+  file: ReturnType<typeof openLines>,
+): Promise<AuditPosition> {
+  const { entry, head } = await findPosition(read, path);
+  const position = { entry: Math.min(entry, await findLastSeq(read)), head };
+  for (const { kind, seq, hash } of await file.last()) {
+    const page = { after: seq - 1, limit: 1 };
+    const [known] = await (kind === 'entry' ? listAuditEntries(read, {}, page) : listHeads(read, page));
+    // After a restore, another entry may have that number.
+    if (known?.seq === seq && known.hash === hash) position[kind] = Math.max(position[kind], seq);
   }
+  return position;
 }
 
 interface Batch {

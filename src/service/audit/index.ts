@@ -12,7 +12,7 @@ import { messageOf } from '../../lib/error-message.ts';
 import type { Logger } from '../../lib/log.ts';
 import { type Rounds, startRounds } from '../../lib/rounds.ts';
 import type { Store } from '../../store/engine/index.ts';
-import { type AuditFault, Copy } from './copy.ts';
+import { type AuditFault, startCopy } from './copy.ts';
 import { startErasures } from './erasure.ts';
 import { applyRetention, type RetentionDeps, type RetentionSettings } from './retention.ts';
 import { type AuditSigner, createSigner } from './signer.ts';
@@ -63,7 +63,7 @@ const minuteMs = 60_000;
 export function createAudit(config: AuditConfig, deps: AuditDeps): Audit {
   const { store, keys, now } = deps;
   const signer = createSigner(store, keys, now);
-  let keeping: Keeping | undefined;
+  let keeping: ReturnType<typeof keepTrail> | undefined;
   return {
     publicKeys: () => trustedKeys(keys()),
     sign: () => signer.sign(),
@@ -90,17 +90,10 @@ export function createAudit(config: AuditConfig, deps: AuditDeps): Audit {
 const erasureTopic = 'erasures';
 
 /** What is done with the trail in the background. */
-interface Keeping {
-  erasures: Rounds;
-  faults(): AuditFaults;
-  /** With `last`, signs and copies what is left. */
-  stop(last: boolean): Promise<void>;
-}
-
 function keepTrail(
   config: AuditConfig,
   { store, keys, signer, retention = {}, log, now }: AuditDeps & { signer: AuditSigner },
-): Keeping {
+) {
   let failing: AuditFault | undefined;
   const key = () => keys().used;
 
@@ -119,13 +112,14 @@ function keepTrail(
   const { file, group, signMs } = config;
   // At the start too: finds changes to the trail that were made while no service ran.
   const signing = startRounds(signNow, { everyMs: signMs, onFault() {} });
-  const copy = file === undefined ? undefined : new Copy(store, { path: file, group }, { log, now });
+  const copy = file === undefined ? undefined : startCopy(store, { path: file, group }, { log, now });
   const erasures = startErasures({ store, key, log, now });
   const retaining = startRetention({ store, key, signer, file, log }, retention);
   return {
     erasures,
-    faults: () => ({ signing: failing, copy: copy?.fault }),
-    async stop(last) {
+    faults: (): AuditFaults => ({ signing: failing, copy: copy?.fault }),
+    /** With `last`, signs and copies what is left. */
+    async stop(last: boolean) {
       await Promise.all([signing.stop(), retaining?.stop(), erasures.stop()]);
       if (last) await signNow();
       await copy?.stop(last);

@@ -4,16 +4,9 @@
  * a crash at any instant leaves a trail that fits, and the next run goes on.
  */
 import { requestsLapseBefore } from '../../domain/access/request.ts';
-import { type AuditKey, findBreak } from '../../domain/audit/audit.ts';
-import { DomainError } from '../../domain/error.ts';
+import type { AuditKey } from '../../domain/audit/audit.ts';
 import type { Logger } from '../../lib/log.ts';
-import {
-  type AuditListing,
-  findCheckpoint,
-  findLastSeq,
-  findPosition,
-  listAuditEntries,
-} from '../../store/audit/audit.ts';
+import { type AuditListing, findCheckpoint, findLastSeq, findPosition } from '../../store/audit/audit.ts';
 import {
   deleteBeforeCheckpoint,
   deleteOld,
@@ -28,7 +21,7 @@ import { fromTime, toTime } from '../../store/engine/time.ts';
 import { deleteOldHistory } from '../../store/organizations/member-history.ts';
 import { systemUserId } from '../../store/people/people.ts';
 import { inParts, pause } from './erasure.ts';
-import type { AuditSigner } from './signer.ts';
+import { type AuditSigner, type ChainLink, fittingPages } from './signer.ts';
 
 /** How many days each is kept; left out: for good. */
 export interface RetentionSettings {
@@ -49,7 +42,6 @@ export interface RetentionDeps {
 }
 
 const dayMs = 86_400_000;
-const pageSize = 200;
 /** Entries up to one checkpoint. */
 const mostDeleted = 5_000;
 
@@ -118,21 +110,35 @@ function isBefore({ at }: { at: string }, before: number): boolean {
   return fromTime(at) < before;
 }
 
+/** Sets a checkpoint behind old entries and deletes them, some at a time. */
 async function deleteEntries(
   deps: RetentionDeps,
   { before, days }: { before: number; days: number | undefined },
   signal: AbortSignal,
 ): Promise<void> {
-  const { store, signer } = deps;
+  const { store, signer, key, log } = deps;
   let from: ChainLink = (await findCheckpoint(store.read)) ?? { seq: 0, hash: '' };
   // What a crash left of the last time.
   await inParts(true, () => deleteBeforeCheckpoint(store, from.seq), signal);
   await signer.sign(store);
   const until = (await lastToGo(deps)) - 1;
   while (!signal.aborted) {
-    const next: ChainLink = await deleteSome(deps, { from, until, before, days }, signal);
-    if (next.seq === from.seq) return;
-    from = next;
+    const end = Math.min(until, from.seq + mostDeleted);
+    const last: ChainLink = await lastBefore(store, from, { end, before }, signal);
+    if (last.seq === from.seq) return;
+    const range = `${from.seq + 1}-${last.seq}`;
+    const checkpoint = key().signCheckpoint({ ...last, at: toTime(store.lapses.now()) });
+    await setCheckpoint(store, checkpoint, {
+      actorUserId: systemUserId,
+      operation: 'deleteAuditEntries',
+      target: range,
+      reason: `Older than ${days} days (retention.audit)`,
+      result: 'done',
+      details: `The trail begins behind entry ${last.seq}, ${last.hash}`,
+    });
+    await inParts(true, () => deleteBeforeCheckpoint(store, last.seq), signal);
+    log.info('retention.deleted', { entries: range });
+    from = last;
   }
 }
 
@@ -142,70 +148,20 @@ async function lastToGo({ store, file }: RetentionDeps): Promise<number> {
   return file === undefined ? last : Math.min(last, (await findPosition(store.read, file)).entry);
 }
 
-/** An entry, as what follows names it. */
-interface ChainLink {
-  seq: number;
-  hash: string;
-}
-
-interface Span {
-  from: ChainLink;
-  until: number;
-  before: number;
-  days: number | undefined;
-}
-
-/** Sets a checkpoint behind some entries and deletes them; returns the last. */
-async function deleteSome(
-  { store, key, log }: RetentionDeps,
-  { from, until, before, days }: Span,
-  signal: AbortSignal,
-): Promise<ChainLink> {
-  const end = Math.min(until, from.seq + mostDeleted);
-  let last = from;
-  for await (const page of oldEntries(store, from, { end, before })) {
-    last = page.at(-1) ?? last;
-    await pause(signal);
-  }
-  if (last.seq === from.seq) return from;
-  const range = `${from.seq + 1}-${last.seq}`;
-  const { seq, hash } = last;
-  const checkpoint = key().signCheckpoint({ seq, hash, at: toTime(store.lapses.now()) });
-  await setCheckpoint(store, checkpoint, {
-    actorUserId: systemUserId,
-    operation: 'deleteAuditEntries',
-    target: range,
-    reason: `Older than ${days} days (retention.audit)`,
-    result: 'done',
-    details: `The trail begins behind entry ${last.seq}, ${last.hash}`,
-  });
-  await inParts(true, () => deleteBeforeCheckpoint(store, last.seq), signal);
-  log.info('retention.deleted', { entries: range });
-  return last;
-}
-
-/**
- * The entries behind one that are from before a time, up to the first that is not. Each must follow from the one before:
- * a trail that was changed is not cleared away.
- */
-async function* oldEntries(
+/** The last of the entries behind one that are from before a time. A trail that was changed is not cleared away. */
+async function lastBefore(
   store: Store,
   from: ChainLink,
   { end, before }: { end: number; before: number },
-): AsyncGenerator<readonly AuditListing[], undefined> {
+  signal: AbortSignal,
+): Promise<ChainLink> {
   let last = from;
-  while (last.seq < end) {
-    const limit = Math.min(pageSize, end - last.seq);
-    const page = await listAuditEntries(store.read, {}, { after: last.seq, limit });
-    const broken = findBreak(last, page);
-    if (broken) {
-      const message = `Entry ${broken.seq} of the audit trail does not fit; nothing from there on is deleted.`;
-      throw new DomainError('invalid_state', message);
-    }
+  for await (const page of fittingPages(store, from, end)) {
     const young = page.findIndex((entry) => !isBefore(entry, before));
-    const old = young === -1 ? page : page.slice(0, young);
-    if (old.length > 0) yield old;
-    if (old.length < limit) return;
-    last = old.at(-1) ?? last;
+    const { seq, hash } = (young === -1 ? page : page.slice(0, young)).at(-1) ?? last;
+    last = { seq, hash };
+    if (young !== -1) break;
+    await pause(signal);
   }
+  return last;
 }

@@ -11,6 +11,7 @@ import {
 import { DomainError } from '../../domain/error.ts';
 import type { HeldKeys } from '../../domain/key-rotation.ts';
 import {
+  type AuditListing,
   addHead,
   findAuditHash,
   findCheckpoint,
@@ -25,6 +26,12 @@ export interface AuditSigner {
    * when an entry was changed or is missing. `by`: the store that writes it, such as the leader's.
    */
   sign(by?: Store): Promise<SignedHead | undefined>;
+}
+
+/** An entry, as what follows names it. */
+export interface ChainLink {
+  seq: number;
+  hash: string;
 }
 
 const pageSize = 200;
@@ -49,7 +56,12 @@ export function createSigner(store: Store, keys: () => HeldKeys<AuditKey>, now: 
         `The audit trail was rewritten or cut: entry ${last.seq} is not the one that was signed at ${last.at}.`,
       );
     const start = last ?? (await beginning(store));
-    const end = await follow(store, start);
+    let end: ChainLink = start;
+    for await (const page of fittingPages(store, start)) {
+      const { seq, hash } = page.at(-1) ?? end;
+      end = { seq, hash };
+      await nextTick();
+    }
     if (end.seq === start.seq) return last;
     const head = held.used.sign({ ...end, at: new Date(now()).toISOString() });
     await addHead(by, head);
@@ -84,7 +96,7 @@ async function ownLastHead({ read }: Store, trusted: readonly string[]): Promise
 }
 
 /** Where the trail begins: at a checkpoint, or at nothing. */
-async function beginning({ read }: Store): Promise<{ seq: number; hash: string }> {
+async function beginning({ read }: Store): Promise<ChainLink> {
   const checkpoint = await findCheckpoint(read);
   if (!checkpoint) return { seq: 0, hash: '' };
   if (isSignedCheckpoint(checkpoint)) return checkpoint;
@@ -92,23 +104,24 @@ async function beginning({ read }: Store): Promise<{ seq: number; hash: string }
   throw new DomainError('invalid_state', message);
 }
 
-/** Reads from one entry to the last, each of which must follow from the one before. */
-async function follow(
+/** The entries behind one, page by page, up to `end`. Each must follow from the one before: throws `invalid_state` where one does not. */
+export async function* fittingPages(
   { read }: Store,
-  from: { seq: number; hash: string },
-): Promise<{ seq: number; hash: string }> {
-  let end = from;
-  for (;;) {
-    const entries = await listAuditEntries(read, {}, { after: end.seq, limit: pageSize });
-    const broken = findBreak(end, entries);
+  from: ChainLink,
+  end = Number.POSITIVE_INFINITY,
+): AsyncGenerator<readonly AuditListing[], undefined> {
+  let last = from;
+  while (last.seq < end) {
+    const limit = Math.min(pageSize, end - last.seq);
+    const page = await listAuditEntries(read, {}, { after: last.seq, limit });
+    const broken = findBreak(last, page);
     if (broken) {
       const message = `Entry ${broken.seq} of the audit trail does not fit: it was changed, or what stood before it.`;
       throw new DomainError('invalid_state', message);
     }
-    const { seq, hash } = entries.at(-1) ?? end;
-    end = { seq, hash };
-    if (entries.length < pageSize) return end;
-    await nextTick();
+    if (page.length > 0) yield page;
+    if (page.length < limit) return;
+    last = page.at(-1) ?? last;
   }
 }
 

@@ -1,7 +1,17 @@
-/** Says in the log when a listener's certificate is about to end, and that it has ended. */
+/** A part of the composition root: certificates of listeners, which end, and those that the service obtains by itself. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { acmeSecrets } from '../../domain/key-rotation.ts';
 import type { Logger } from '../../lib/log.ts';
+import type { Store } from '../../store/engine/index.ts';
+import type { Secrets } from '../../store/servers/secrets.ts';
+import { readState } from '../certificates/files.ts';
+import type { Acme, AnsweredChallenge, OtherServers } from '../certificates/index.ts';
+import type { CertificateOfAll } from '../certificates/renewal.ts';
 import { listCertificates, problemOf, requireCertificates } from '../config/certificates.ts';
 import type { Config } from '../config/index.ts';
+import { listHttpListeners } from '../config/listeners.ts';
+import type { Parts } from './parts.ts';
+import type { Peers } from './peers/peers.ts';
 
 const dayMs = 86_400_000;
 /** So many days before the end, and then at the end itself, it is said once more. */
@@ -9,7 +19,7 @@ const warnDays = [30, 7, 1, 0];
 const intervalMs = 3_600_000;
 
 /**
- * Says at once what is to be said, and looks again every hour. Returns how to stop. Throws `invalid_request` for a certificate
+ * Says in the log when a listener's certificate is about to end, and that it has ended: at once what is to be said, and again every hour. Returns how to stop. Throws `invalid_request` for a certificate
  * that its listener cannot use.
  */
 export function watchCertificates(
@@ -39,4 +49,67 @@ export function watchCertificates(
   check();
   const timer = setInterval(check, everyMs).unref();
   return () => clearInterval(timer);
+}
+
+/** What went wrong when a certificate was tried for last; undefined where that went well. */
+export function lastFailureOfAcme(dataDir: string): { failure: string; notBefore: string } | undefined {
+  const { failure, notBefore } = readState(dataDir);
+  return failure === undefined || notBefore === undefined ? undefined : { failure, notBefore };
+}
+
+/** Undefined where the configuration has none. Nothing is asked for before its `begin`. */
+export async function openAcme(
+  { acme, dataDir, ...config }: Config,
+  { store, peers, keys, log, now }: Pick<Parts, 'store' | 'peers' | 'keys' | 'log' | 'now'>,
+): Promise<Acme | undefined> {
+  if (!acme) return undefined;
+  const { createAcme } = await import('../certificates/index.ts');
+  const urls = listHttpListeners(config).flatMap(([, { tls, url }]) => (tls && 'acme' in tls ? [url] : []));
+  const origins = urls.map((url) => new URL(url).origin);
+  const others = keys.secrets && othersOf(store, peers, keys.secrets);
+  return createAcme({ ...acme, dataDir, origins, log, now, others });
+}
+
+const topic = 'acme';
+/** The message reaches the other servers within milliseconds, but the authority may connect at once. */
+const announceMs = 1_000;
+
+function othersOf({ messages }: Store, peers: Peers, secrets: Secrets): OtherServers {
+  return {
+    certificate: certificateOfAll(peers, secrets),
+    async announce(challenge) {
+      await messages.send(topic, challenge);
+      await sleep(announceMs);
+    },
+    hear: (listener) => messages.on(topic, (body) => listener(body as AnsweredChallenge)),
+  };
+}
+
+/** The account and the certificate, with their keys, among the secrets of the database. The leader orders. */
+function certificateOfAll(peers: Pick<Peers, 'lead'>, secrets: Secrets): CertificateOfAll {
+  const { account, certificate } = acmeSecrets;
+  return {
+    async find() {
+      const text = await secrets.find(certificate);
+      const { subject, pem } = JSON.parse(text ?? '{}') as { subject?: string; pem?: string };
+      return subject === undefined || pem === undefined
+        ? undefined
+        : { subject, pem: Buffer.from(pem, 'latin1') };
+    },
+    ordering() {
+      const { lead } = peers;
+      return (
+        lead && {
+          async account(make) {
+            const text = async () => (await make()).toString('latin1');
+            return Buffer.from(await secrets.findOrAdd(account, text, lead.store), 'latin1');
+          },
+          async keep({ subject, pem }) {
+            const text = JSON.stringify({ subject, pem: pem.toString('latin1') });
+            await secrets.change(certificate, () => text, lead.store);
+          },
+        }
+      );
+    },
+  };
 }

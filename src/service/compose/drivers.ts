@@ -47,23 +47,12 @@ export async function createKubernetesSide(
   if (!settings) {
     const { createSimulatedKubernetesDriver } = await import('../../sync/simulated/kubernetes.ts');
     const scheduler = cluster.scheduler === 'sunk' ? null : cluster.scheduler;
-    return createSimulatedKubernetesDriver({
-      name: cluster.name,
-      scheduler,
-      ...simulatedOptions(cluster, config, store),
-    });
+    const options = simulatedOptions(cluster, config, store);
+    return createSimulatedKubernetesDriver({ name: cluster.name, scheduler, ...options });
   }
   const { createKubernetesDriver } = await import('../../sync/kubernetes/index.ts');
-  const rule = usernameRule(config);
-  return createKubernetesDriver({
-    clusterId: cluster.id,
-    name: cluster.name,
-    settings,
-    rule,
-    wake,
-    confirm,
-    log,
-  });
+  const about = { clusterId: cluster.id, name: cluster.name, settings, rule: usernameRule(config) };
+  return createKubernetesDriver({ ...about, wake, confirm, log });
 }
 
 export async function createSlurmSide(cluster: Cluster, lead: Lead, deps: DriverDeps): Promise<SlurmDriver> {
@@ -123,14 +112,11 @@ async function refusalOfLoginNode(
   config: Config,
   log: Logger,
 ): Promise<string | undefined> {
-  if (config.demo) return undefined;
-  const weakness = await weaknessOfLoginNodes();
+  const weakness = config.demo ? undefined : await weaknessOfLoginNodes();
   if (weakness === undefined) return undefined;
   if (config.clusters.unsafeSimulatedLogins) {
-    log.warn('simulated.unsafe', {
-      cluster: name,
-      message: `There is little between this service and a simulated login node: ${weakness}.`,
-    });
+    const message = `There is little between this service and a simulated login node: ${weakness}.`;
+    log.warn('simulated.unsafe', { cluster: name, message });
     return undefined;
   }
   const refusal = `There is no login node: ${weakness}. Where nobody can do harm with that, set clusters.unsafeSimulatedLogins: true in the configuration; otherwise run the service as root on a machine that gives it namespaces.`;

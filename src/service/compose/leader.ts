@@ -16,11 +16,10 @@ import { type SyncLoop, startSyncLoop } from '../../sync/index.ts';
 import { startBackups } from '../backup/index.ts';
 import { createKubernetesSide, createSlurmSide, subjectIssuer } from './drivers.ts';
 import { applyGroupRules } from './group-rules.ts';
-import { warnOfLapses } from './lapses.ts';
 import type { Parts } from './parts.ts';
 import type { LeaderWork } from './peers/leading.ts';
 import { closeSessionsOfGone } from './peers/sessions.ts';
-import { announceEnds, startMemberReviews } from './permission-ends.ts';
+import { announceEnds, startMemberReviews, warnOfLapses } from './permission-ends.ts';
 
 type LeaderDeps = Pick<
   Parts,

@@ -38,7 +38,7 @@ export function askListener(
   });
 }
 
-export interface Readiness {
+interface Readiness {
   obstacle: string | undefined;
 }
 

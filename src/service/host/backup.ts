@@ -4,12 +4,18 @@ import manifest from '../../../package.json' with { type: 'json' };
 import { DomainError } from '../../domain/error.ts';
 import { formatBytes } from '../../domain/units.ts';
 import { commandIo } from '../../lib/command-io.ts';
+import { writeBackup } from '../../store/data-dir/backup.ts';
 import { noteBackup, readKeptBackup } from '../../store/data-dir/last-backup.ts';
 import { requireOwner } from '../../store/data-dir/lock.ts';
-import type { Restored } from '../../store/data-dir/restore.ts';
+import { type Restored, restoreBackup } from '../../store/data-dir/restore.ts';
+import { listBackups } from '../backup/directory.ts';
+import { handOn } from '../backup/index.ts';
+import { keepBackup } from '../backup/keep.ts';
+import { knownId, madeAt, newestOf } from '../backup/names.ts';
 import type { BackupSettings } from '../config/backup.ts';
 import { listConfigFiles, readConfig } from '../config/index.ts';
 import { leadsInto } from '../config/secret-files.ts';
+import { auditKeysOf, judgeSeal } from './checks/backup-findings.ts';
 import { findConfig, jsonText, refusal, runCommand } from './installation.ts';
 
 export interface InstallationOptions {
@@ -48,7 +54,6 @@ export async function backup(
     };
     if (file === undefined) return keep(installation, from);
     requireOutside(resolve(file), dataDir);
-    const { writeBackup } = await import('../../store/data-dir/backup.ts');
     const { bytes, missing } = await writeBackup(dataDir, resolve(file), from);
     noteBackup(dataDir, { at: from.madeAt, file: resolve(file), bytes });
     sayMissing(missing);
@@ -71,7 +76,6 @@ async function keep(
   { dataDir, settings }: Installation,
   from: { madeAt: string; version: string; elsewhere: string[]; signal: AbortSignal },
 ): Promise<string> {
-  const { keepBackup } = await import('../backup/keep.ts');
   const wanted = requireSettings(settings);
   const { after: command, everyMs } = wanted;
   const { file, bytes, missing, notRemoved } = await keepBackup({ settings: wanted, dataDir, ...from });
@@ -80,7 +84,6 @@ async function keep(
   const made = `${file}: ${formatBytes(bytes)}, read back and checked; as secret as the installation itself.\n`;
   if (command === undefined) return made;
   commandIo().stdout.write(made);
-  const { handOn } = await import('../backup/index.ts');
   const kept = { at: from.madeAt, file, bytes, awaits: true };
   const failure = await handOn({ dataDir, kept, command, everyMs, now: Date.now, signal: from.signal });
   if (failure) throw refusal(failure.message);
@@ -96,8 +99,6 @@ export async function listKept({
 }: InstallationOptions & { json?: boolean }): Promise<number> {
   return runCommand(async () => {
     const { to } = requireSettings(installationOf(options).settings);
-    const { listBackups } = await import('../backup/directory.ts');
-    const { madeAt } = await import('../backup/names.ts');
     const all = await listBackups(to);
     if (json)
       return jsonText({
@@ -122,8 +123,6 @@ export async function restore(
       return drill({ find: () => fileOf(source, dataDir, settings), dataDir, settings, signal });
     }
     requireOwner(dataDir);
-    const { restoreBackup } = await import('../../store/data-dir/restore.ts');
-    const { auditKeysOf } = await import('./checks/backup-findings.ts');
     const known = auditKeysOf(dataDir);
     const file = await fileOf(source, dataDir, settings);
     if (source === newest) commandIo().stderr.write(`This is ${file}.\n`);
@@ -141,8 +140,6 @@ async function fileOf(
 ): Promise<string> {
   if (source !== newest) return resolve(source);
   const { to } = requireSettings(settings);
-  const { listBackups } = await import('../backup/directory.ts');
-  const { knownId, newestOf } = await import('../backup/names.ts');
   return join(to, newestOf(await listBackups(to), to, knownId(dataDir)).name);
 }
 
@@ -151,7 +148,6 @@ async function restored(
   { madeAt, version, aside, elsewhere, seal }: Restored,
   known: readonly string[],
 ): Promise<string> {
-  const { judgeSeal } = await import('./checks/backup-findings.ts');
   const { verdict, text } = judgeSeal('the backup', seal, known);
   if (verdict !== 'ok') commandIo().stderr.write(`${text}\n`);
   const before =

@@ -16,8 +16,7 @@ import {
 import { type Config, readConfig } from '../config/index.ts';
 import { findConfig, runCommand } from './installation.ts';
 import { appendHostEntry, openBeside } from './opened.ts';
-import { unitDirectory } from './unit/service-unit.ts';
-import { unit } from './unit/systemd.ts';
+import { unit, unitDirectory } from './unit/service-unit.ts';
 
 export interface BootstrapOptions {
   config?: string;

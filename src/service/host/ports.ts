@@ -22,16 +22,28 @@ const probeMs = 5_000;
 /** Of the PROXY protocol, version 2, with the command LOCAL: a gateway that requires a header does not answer without it. */
 const proxyHeader = '\r\n\r\n\0\r\nQUIT\n\x20\0\0\0';
 
-/** One finding for each address, asked together. `isHeld`: given by the service itself, for what it listens on. */
-export function checkPorts(config: Config, isHeld?: (at: Address) => boolean): Promise<Finding[]> {
-  return Promise.all(listenersOf(config).map((listener) => checkPort(listener, isHeld)));
+interface Known {
+  /** Given by the service itself, for what it listens on. */
+  isHeld?: (at: Address) => boolean;
+  /** Whether a service runs that has this configuration, and should listen. */
+  isRunning?: boolean;
 }
 
-async function checkPort(listener: Listener, isHeld?: (at: Address) => boolean): Promise<Finding> {
+/** One finding for each address, asked together. */
+export function checkPorts(config: Config, known: Known = {}): Promise<Finding[]> {
+  return Promise.all(listenersOf(config).map((listener) => checkPort(listener, known)));
+}
+
+async function checkPort(listener: Listener, { isHeld, isRunning }: Known): Promise<Finding> {
   const { setting, at } = listener;
   const address = `${setting}.listen, ${at.host} port ${at.port}`;
   if (isHeld?.(at)) return ok('port', `${address}: held by this service.`);
   const code = at.port === 0 ? undefined : await errorOfListening(at);
+  if (code === undefined && isRunning)
+    return wrong(
+      'port',
+      `${address}: nothing listens there, and a service runs. Did the settings change since it started? Reload it, and look at its log.`,
+    );
   if (code === undefined) return ok('port', `${address}: free.`);
   if (code === 'EACCES')
     return (isHeld ? wrong : warn)(
@@ -43,6 +55,7 @@ async function checkPort(listener: Listener, isHeld?: (at: Address) => boolean):
   if (listener.isMute)
     return warn('port', `${address}: in use, by Andromeda or another: without a certificate nobody answers.`);
   if (await isOurs(listener)) return ok('port', `${address}: held by Andromeda, which runs.`);
+  if (isRunning) return wrong('port', `${address}: what listens there does not answer as Andromeda does.`);
   return wrong(
     'port',
     `${address}: in use by another program. Stop that one, or give another port (\`ss -ltnp\` says which it is).`,

@@ -42,7 +42,7 @@ export async function nextConfig(
   const isHeld = ({ host, port }: Address) =>
     listeners.has({ host, port }) || (host === gateway.listen.host && port === gateway.listen.port);
   const faults: string[] = [];
-  const ports = await checkPorts(config, isHeld);
+  const ports = await checkPorts(config, { isHeld });
   for await (const { verdict, text } of checkConfig(file, config, ports, { away: wrong }))
     if (verdict === 'wrong') faults.push(text);
   if (faults.length > 0) throw refusal(faults.slice(0, mostFaults).join(' '));

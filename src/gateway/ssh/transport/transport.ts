@@ -13,8 +13,7 @@ import { toKeep } from './memory.ts';
 import { awaitExchange, createOpening, type Opening } from './opening.ts';
 import { Outbox } from './outbox.ts';
 import { cipherFraming, type Framing, type Further, LARGE_PACKET, Packets, TAG } from './packets.ts';
-import { createReading, type Reading } from './read-scheduling.ts';
-import { readChunks } from './reads.ts';
+import { createReading, type Reading, readChunks } from './reads.ts';
 import { createProtocol, kexLists, type Negotiated, type Protocol } from './ssh2.ts';
 import type { ByteStream, End, TransportOptions } from './transport-options.ts';
 

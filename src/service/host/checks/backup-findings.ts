@@ -9,6 +9,7 @@ import type { Seal } from '../../../store/data-dir/backup-file.ts';
 import { readAuditKeys } from '../../../store/data-dir/key-files.ts';
 import { type LastBackup, readKeptBackup, readLastBackup } from '../../../store/data-dir/last-backup.ts';
 import { verifyBackup } from '../../../store/data-dir/restore.ts';
+import { listBackups } from '../../backup/directory.ts';
 import { problemsOfBackups } from '../../compose/installation-state.ts';
 import type { BackupSettings } from '../../config/backup.ts';
 import type { Config } from '../../config/index.ts';
@@ -74,7 +75,7 @@ async function checkKept({ to }: BackupSettings, last: LastBackup | undefined): 
   const text = known ? textOf(known) : `This service has made none in ${to} yet`;
   let stored: { name: string; bytes: number }[];
   try {
-    stored = await (await import('../../backup/directory.ts')).listBackups(to);
+    stored = await listBackups(to);
   } catch (error) {
     if (!(error instanceof DomainError)) throw error;
     return wrong(about, `${text}. What is there cannot be listed: ${error.message}`);

@@ -8,7 +8,7 @@ import { clusterPaths } from '../../../domain/clusters/lab-paths.ts';
 import { lineOf } from '../../../lib/yaml-lines.ts';
 import { isFilledOtherwise, listNamedFiles, listSlugsIn } from '../../../store/data-dir/inspect.ts';
 import { files } from '../../../store/engine/engine.ts';
-import { lastFailureOfAcme } from '../../compose/acme.ts';
+import { lastFailureOfAcme } from '../../compose/certificates.ts';
 import {
   endText,
   type ListenerCertificate,
@@ -16,7 +16,6 @@ import {
   missingCertificate,
   problemOf,
 } from '../../config/certificates.ts';
-import { checkOrganizations } from '../../config/groups.ts';
 import { type Config, readConfig } from '../../config/index.ts';
 import { readLab } from '../../config/lab-file.ts';
 import { lineOfSentence, readText } from '../../config/settings-file.ts';
@@ -35,7 +34,7 @@ import { becomeOwnerOf } from '../unit/account.ts';
 import { checkBackupSettings } from './backup-findings.ts';
 import { type Finding, findingOf, ok, orWrong, printFindings, warn, wrong } from './findings.ts';
 import { checkShared } from './shared-findings.ts';
-import { checkIssuer } from './surroundings.ts';
+import { checkIssuer, judgeGroups } from './surroundings.ts';
 
 export function check(options: InspectOptions): Promise<number> {
   return inspect('settings', options, checkConfig);
@@ -108,13 +107,11 @@ function* checkSeed({ seed, dataDir, database: shared }: Config): Generator<Find
     }
 }
 
-/** Whether the rules for groups name organizations that are there. A database that is new gets its first ones at the start. */
+/** A database that is new gets its first organizations at the start. */
 function* checkGroups({ identity: { groups }, dataDir }: Config): Generator<Finding> {
   const file = databaseOf(dataDir);
   const slugs = groups && file !== undefined ? listSlugsIn(file) : undefined;
-  if (!groups || !slugs || slugs.length === 0) return;
-  checkOrganizations(groups, slugs);
-  yield ok('groups', 'Every rule for groups names an organization that is there.');
+  if (groups && slugs && slugs.length > 0) yield* judgeGroups(groups, slugs);
 }
 
 function* checkClusterFiles(dataDir: string): Generator<Finding> {
@@ -142,12 +139,13 @@ export function inspect(
   about: string,
   { config: given, quiet, json }: InspectOptions,
   examine: (file: string, config: Config, ports: readonly Finding[]) => AsyncIterable<Finding>,
+  isRunning: (dataDir: string) => boolean = () => false,
 ): Promise<number> {
   async function* findings(): AsyncGenerator<Finding> {
     const file = findConfig(given);
     const config = readConfig(file);
     // As root, before it becomes the account that the service runs as: that one has the ports from systemd.
-    const ports = await checkPorts(config);
+    const ports = await checkPorts(config, { isRunning: isRunning(config.dataDir) });
     becomeOwnerOf(config.dataDir);
     yield* examine(file, readConfig(file), ports);
   }

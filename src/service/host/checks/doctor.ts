@@ -19,20 +19,20 @@ import { checkDatabase } from '../files.ts';
 import { auditKeysOf, checkBackups } from './backup-findings.ts';
 import { checkConfig, type InspectOptions, inspect } from './check.ts';
 import { type Finding, findingOf, ok, warn, wrong } from './findings.ts';
-import { checkClients, judgeClusters, judgePorts, judgeTrail } from './surroundings.ts';
+import { checkClients, judgeClusters, judgeTrail } from './surroundings.ts';
 
 const mebibyte = 2 ** 20;
 const startMs = 5_000;
 
 export function doctor(options: InspectOptions): Promise<number> {
-  return inspect('installation', options, findings);
+  return inspect('installation', options, findings, isHeld);
 }
 
 async function* findings(file: string, config: Config, ports: readonly Finding[]): AsyncGenerator<Finding> {
   const { dataDir } = config;
   const service = await checkService(config);
   const isRunning = isHeld(dataDir);
-  yield* checkConfig(file, config, [...judgePorts(ports, isRunning)], { deeper: { isRunning } });
+  yield* checkConfig(file, config, ports, { deeper: { isRunning } });
   yield service;
   yield* checkSpace(dataDir);
   yield* checkClients(dataDir);

@@ -12,10 +12,9 @@ import {
   missingSecretsKey,
   readSecrets,
 } from '../../../store/servers/secrets.ts';
-import { checkOrganizations } from '../../config/groups.ts';
 import type { Config } from '../../config/index.ts';
 import { type Finding, ok, orWrong, warn, wrong } from './findings.ts';
-import { judgeClusters, judgeTrail } from './surroundings.ts';
+import { judgeClusters, judgeGroups, judgeTrail } from './surroundings.ts';
 
 type SharedConfig = Pick<Config, 'dataDir' | 'secrets' | 'identity'>;
 
@@ -38,7 +37,8 @@ export async function* checkShared(
     if (isNew) yield* checkNoSecrets(config);
     else {
       yield* orWrong('secrets', checkSecrets(config, view));
-      yield* orWrong('groups', checkGroups(config, view));
+      const { groups } = config.identity;
+      if (groups) yield* orWrong('groups', judgeGroups(groups, await listSlugs(view.reader)));
       if (deeper) yield* judgeTrail(await inspectTrail(view.reader), await auditKeysIn(config, view));
       if (deeper) yield* judgeClusters(await inspectSides(view.reader), deeper.isRunning);
     }
@@ -104,15 +104,6 @@ function some(names: readonly string[]): string {
 function* checkNoSecrets({ secrets }: SharedConfig): Generator<Finding> {
   if (secrets) yield ok('secrets', `${secrets.source} has the key that those to be made are encrypted with.`);
   else yield wrong('secrets', missingSecretsKey([]).message);
-}
-
-async function* checkGroups(
-  { identity: { groups } }: SharedConfig,
-  { reader }: ServerView,
-): AsyncGenerator<Finding> {
-  if (!groups) return;
-  checkOrganizations(groups, await listSlugs(reader));
-  yield ok('groups', 'Every rule for groups names an organization that is there.');
 }
 
 async function* checkSecrets({ secrets }: SharedConfig, { reader }: ServerView): AsyncGenerator<Finding> {

@@ -2,10 +2,12 @@
 import manifest from '../../../../package.json' with { type: 'json' };
 import { trustAuthority } from '../../../api/identity/remote-issuer.ts';
 import { DomainError } from '../../../domain/error.ts';
+import type { GroupSettings } from '../../../domain/organizations/group-rules.ts';
 import { clockToleranceMs } from '../../../lib/clock.ts';
 import { messageOf } from '../../../lib/error-message.ts';
 import { isSafeUrl } from '../../../lib/source-address.ts';
 import type { AuditFindings, ClusterSideState } from '../../../store/data-dir/inspect.ts';
+import { checkOrganizations } from '../../config/groups.ts';
 import type { Config } from '../../config/index.ts';
 import { readRelease } from '../../downloads/offer.ts';
 import { type Finding, ok, warn, wrong } from './findings.ts';
@@ -14,17 +16,10 @@ const issuerMs = 10_000;
 const mostAnswer = 1_048_576;
 const freshMs = 120_000;
 
-export function* judgePorts(found: readonly Finding[], isRunning: boolean): Generator<Finding> {
-  for (const finding of found) {
-    const [, address, state] = /^(.*): (free\.$|in use by another program)/.exec(finding.text) ?? [];
-    if (!isRunning || address === undefined) yield finding;
-    else if (state === 'free.')
-      yield wrong(
-        'port',
-        `${address}: nothing listens there, and a service runs. Did the settings change since it started? Reload it, and look at its log.`,
-      );
-    else yield wrong('port', `${address}: what listens there does not answer as Andromeda does.`);
-  }
+/** Whether the rules for groups name organizations that are there. Throws as `checkOrganizations`. */
+export function* judgeGroups(groups: GroupSettings, slugs: readonly string[]): Generator<Finding> {
+  checkOrganizations(groups, slugs);
+  yield ok('groups', 'Every rule for groups names an organization that is there.');
 }
 
 /**

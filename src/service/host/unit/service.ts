@@ -11,13 +11,16 @@ import {
   firstConfig,
   gatewayAccount,
   gatewaySocket,
+  type InstalledService,
   logsDirectory,
+  run,
   stateDirectory,
+  systemctl,
+  unit,
   unitDirectory,
   unitFiles,
 } from './service-unit.ts';
-import { type InstalledService, run, systemctl, unit } from './systemd.ts';
-import { installProgram } from './upgrade-state.ts';
+import { installProgram } from './upgrade.ts';
 
 export interface ServiceOptions {
   config: string;

@@ -4,28 +4,31 @@
  * instant there is a program. Whichever is in place makes its units itself, as `andromeda service install` does.
  */
 import { spawnSync } from 'node:child_process';
-import { renameSync, rmSync } from 'node:fs';
+import { hash } from 'node:crypto';
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+} from 'node:fs';
+import { dirname } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import manifest from '../../../../package.json' with { type: 'json' };
 import { DomainError } from '../../../domain/error.ts';
 import { messageOf } from '../../../lib/error-message.ts';
 import { isOneFile, programFile } from '../../../lib/packaging.ts';
+import { flush, writeWhole } from '../../../lib/whole-file.ts';
 import type { WrittenSince } from '../../../store/data-dir/before-upgrade.ts';
 import { readConfig } from '../../config/index.ts';
 import { askReadiness } from '../ask-service.ts';
 import { refusal, runCommand } from '../installation.ts';
 import { askSchema, type SchemaState } from './schema-process.ts';
-import { type InstalledService, installedService, isStarted, run, systemctl, unit } from './systemd.ts';
-import {
-  forgetState,
-  installProgram,
-  isSame,
-  keepProgram,
-  programBefore,
-  readState,
-  type UpgradeState,
-  writeState,
-} from './upgrade-state.ts';
+import { type InstalledService, installedService, isStarted, run, systemctl, unit } from './service-unit.ts';
 
 /** Time limit for `/readyz` to succeed (it also wants the gateway) after the service has notified systemd that it is ready. */
 const readyMs = 120_000;
@@ -126,18 +129,11 @@ async function endRollback(service: InstalledService, state: UpgradeState): Prom
   return `${wasStarted ? `The service is ${version} again.` : notRunning(program, version)}${database}\n`;
 }
 
-interface Back {
-  database: string;
-  /** Why the version of before does not serve; undefined: it does, or is not to. */
-  fault: string | undefined;
-}
-
-/** `mayLose`: also where what people have written since is lost. Throws a `DomainError` where it cannot, and then nothing has changed. */
-async function goBack(
-  service: InstalledService,
-  given: UpgradeState,
-  { mayLose }: { mayLose: boolean },
-): Promise<Back> {
+/**
+ * `mayLose`: also where what people have written since is lost. Resolves to what to say of the database, and why the version of before
+ * does not serve, if it should. Throws a `DomainError` where it cannot go back, and then nothing has changed.
+ */
+async function goBack(service: InstalledService, given: UpgradeState, { mayLose }: { mayLose: boolean }) {
   const { program, config, user } = service;
   const before = programBefore(program);
   // It may not know what the configuration has come to say.
@@ -285,4 +281,69 @@ function lossText({ madeAt, entries }: WrittenSince): string {
       ? 'The audit trail has nothing since; people who signed in since do so again.\n'
       : `What was written since is lost, of the audit trail:\n\n${rows.join('')}\nRevoke again the keys, and remove again the people, that must not get in.\n`;
   return `The upgrade changed the database's schema, so the copy of ${madeAt} takes its place. ${trail}`;
+}
+
+/**
+ * What an upgrade leaves next to the program, besides the program before, `PROGRAM.before`: the state file, `PROGRAM.before.json`. There is
+ * something to go back to where both are there. Another version reads the state file too, so its fields keep their names.
+ */
+interface UpgradeState {
+  version: string;
+  /** The last step of the database's schema then; undefined: there was none. */
+  schema?: string | undefined;
+  wasStarted: boolean;
+  /** Whether an upgrade, or a way back, has begun and not ended. */
+  isUnderWay: boolean;
+  /** What is lost by the copy of the database that took its place, or is about to. */
+  lost?: WrittenSince | undefined;
+}
+
+function programBefore(program: string): string {
+  return `${program}.before`;
+}
+
+function readState(program: string): UpgradeState | undefined {
+  const file = stateFile(program);
+  if (!existsSync(file) || !existsSync(programBefore(program))) return undefined;
+  return JSON.parse(readFileSync(file, 'utf8')) as UpgradeState;
+}
+
+function writeState(program: string, state: UpgradeState): void {
+  writeWhole(stateFile(program), JSON.stringify(state), 0o644);
+  flush(dirname(program));
+}
+
+function keepProgram(program: string, state: UpgradeState): void {
+  forgetState(program);
+  // Another name for the same file, which takes no space.
+  linkSync(program, programBefore(program));
+  writeState(program, state);
+}
+
+function forgetState(program: string): void {
+  // First: it is what says that there is something to go back to.
+  rmSync(stateFile(program), { force: true });
+  rmSync(programBefore(program), { force: true });
+}
+
+/** In the place of one that may be running: at every instant there is one. */
+export function installProgram(from: string, to: string): void {
+  const made = `${to}.new`;
+  mkdirSync(dirname(to), { recursive: true, mode: 0o755 });
+  rmSync(made, { force: true });
+  copyFileSync(from, made);
+  chmodSync(made, 0o755);
+  flush(made);
+  renameSync(made, to);
+  flush(dirname(to));
+}
+
+function isSame(one: string, other: string): boolean {
+  if (statSync(one).size !== statSync(other).size) return false;
+  const [first, second] = [one, other].map((file) => hash('sha256', readFileSync(file)));
+  return first === second;
+}
+
+function stateFile(program: string): string {
+  return `${program}.before.json`;
 }
