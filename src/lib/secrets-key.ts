@@ -62,7 +62,8 @@ export function seal(value: unknown, secret: Buffer, purpose: string): string {
 export function unseal(text: string, secret: Buffer, purpose: string): unknown {
   const bytes = Buffer.from(text, 'base64url');
   try {
-    const decipher = createDecipheriv('aes-256-gcm', derivedKey(secret, purpose), bytes.subarray(0, 12));
+    const key = derivedKey(secret, purpose);
+    const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, 12), { authTagLength: 16 });
     decipher.setAuthTag(bytes.subarray(12, 28));
     return JSON.parse(decipher.update(bytes.subarray(28), undefined, 'utf8') + decipher.final('utf8'));
   } catch {

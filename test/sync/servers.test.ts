@@ -7,12 +7,12 @@ import type { Lab } from '../../src/domain/clusters/lab.ts';
 import { serverLifeMs } from '../../src/domain/server.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { joinPeers } from '../../src/service/compose/peers/index.ts';
+import { listManagedHosts } from '../../src/store/clusters/cluster-sides.ts';
 import { findObservation } from '../../src/store/clusters/observations.ts';
 import type { Store } from '../../src/store/engine/index.ts';
 import { revokeGrant } from '../../src/store/organizations/grants.ts';
 import { createSshKey } from '../../src/store/people/ssh-keys.ts';
 import { type Lead, NotLeaderError } from '../../src/store/servers/leader.ts';
-import { listManagedHosts } from '../../src/store/servers/managed-hosts.ts';
 import { listServers } from '../../src/store/servers/servers.ts';
 import {
   hearPasses,

@@ -60,7 +60,7 @@ export function migrateDatabase(
 }
 
 function summaryOf(
-  { from, to, tables, rows, auditEntries, secrets, mended, isRepeated }: Copied,
+  { from, to, tables, rows, auditEntries, secrets, isRepeated }: Copied,
   { isEnded }: { isEnded: boolean },
 ): string {
   const [has, checked] = isRepeated
@@ -69,14 +69,7 @@ function summaryOf(
   return `${to} ${has} all of ${from}: ${rows} rows of ${tables} tables, ${checked},
 ${auditEntries} entries of the audit trail, read through, and ${secrets} secrets.
 ${isEnded ? `${from} takes no writes any more: no server starts on it, and one that stood still meanwhile writes nothing there` : `${from} is as it was`}.
-${mended.size > 0 ? mendedText(mended) : ''}`;
-}
-
-function mendedText(mended: Copied['mended']): string {
-  const tables = [...mended].map(([table, rows]) => `${table} (${rows})`).join(', ');
-  return `
-Some rows had NUL characters, which PostgreSQL does not store; each is a U+FFFD (\ufffd) now. Rows by table: ${tables}.
-${mended.has('audit_entries') ? 'Such entries of the audit trail keep their hashes, and are marked as redacted and signed with its key.\n' : ''}`;
+`;
 }
 
 function afterPostgres({ dataDir }: Config): string {

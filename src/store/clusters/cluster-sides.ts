@@ -1,8 +1,8 @@
-/** What went wrong on the sides of clusters when they were last observed or changed. */
+/** What went wrong on the sides of clusters when they were last observed or changed, and the hosts that have something of ours. */
 import type { Selectable } from 'kysely';
 import { type Cluster, leftBehind, type Side, sidesOf } from '../../domain/clusters/cluster.ts';
 import type { Reader, Store, Tx } from '../engine/index.ts';
-import { findRow, listRows, saveRow } from '../engine/rows.ts';
+import { deleteRows, findRow, listRows, saveRow } from '../engine/rows.ts';
 import { toTime } from '../engine/time.ts';
 import type { Schema } from '../generated/schema.ts';
 import { completeRelease } from './clusters.ts';
@@ -126,4 +126,27 @@ async function updateSide(
 ): Promise<void> {
   const row = { cluster_id: clusterId, side, ...change };
   await saveRow(tx.db, 'cluster_sides', ['cluster_id', 'side'], row);
+}
+
+/** A host that has something of ours, by the address at which its cluster's driver knows it. */
+export interface ManagedHost {
+  address: string;
+  /** For the driver to read. */
+  host: string;
+}
+
+export async function listManagedHosts(db: Reader, clusterId: string): Promise<ManagedHost[]> {
+  const rows = await listRows(db, 'managed_hosts', { cluster_id: clusterId }, 'address');
+  return rows.map(({ address, host }) => ({ address, host }));
+}
+
+/** Notes a host, or with `host` undefined that it has nothing of ours any more. */
+export async function noteManagedHost(
+  { db }: Tx,
+  clusterId: string,
+  { address, host }: { address: string; host: string | undefined },
+): Promise<void> {
+  if (host === undefined) await deleteRows(db, 'managed_hosts', { cluster_id: clusterId, address });
+  else
+    await saveRow(db, 'managed_hosts', ['cluster_id', 'address'], { cluster_id: clusterId, address, host });
 }

@@ -2,7 +2,7 @@
  * An installation from SQLite's file to a PostgreSQL, or back: the tables, and with them what is in files on one side and in the
  * database on the other. The target has all of it or nothing; the source is read in one moment and not changed.
  */
-import { closeSync, existsSync, mkdirSync, openSync, renameSync, rmSync } from 'node:fs';
+import { closeSync, existsSync, openSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Kysely, sql, type Transaction } from 'kysely';
 import { findBreak } from '../../domain/audit/audit.ts';
@@ -12,6 +12,7 @@ import { describePostgres, parsePostgresUrl } from '../../lib/postgres-url.ts';
 import type { SecretsKeys } from '../../lib/secrets-key.ts';
 import { flush } from '../../lib/whole-file.ts';
 import { findCheckpoint, findLastSeq, listAuditEntries } from '../audit/audit.ts';
+import { listManagedHosts, type ManagedHost, noteManagedHost } from '../clusters/cluster-sides.ts';
 import {
   type Connections,
   endWrites,
@@ -24,24 +25,21 @@ import {
 import type { Tx } from '../engine/index.ts';
 import { migrate } from '../engine/migrate.ts';
 import type { Schema } from '../generated/schema.ts';
-import { listManagedHosts, type ManagedHost, noteManagedHost } from '../servers/managed-hosts.ts';
-import { importSecret, readSecrets } from '../servers/secrets.ts';
+import { putSecret, readSecrets } from '../servers/secrets.ts';
 import {
   type CopyProgress,
   compareTables,
   copyError,
   copyOrder,
   copyTables,
-  createNulMender,
   findWrittenTable,
   notEmpty,
   refuseLeftLog,
   requireNoServers,
   requireThisVersion,
-  type SignRedaction,
 } from './copy-tables.ts';
-import { readAuditKeys } from './key-files.ts';
 import { openDatabaseFile, openDataDir } from './open-store.ts';
+import { openStaging } from './restore.ts';
 
 /** What is in files of a data directory, and in tables where servers share a database. */
 export interface FilesAndTables {
@@ -65,8 +63,6 @@ export interface Copied {
   rows: number;
   auditEntries: number;
   secrets: number;
-  /** Rows with NUL in them, which PostgreSQL does not store, by table. */
-  mended: ReadonlyMap<string, number>;
   isRepeated?: boolean;
 }
 
@@ -83,13 +79,11 @@ export async function copyToPostgres(options: CopyOptions, read: () => FilesAndT
     await using source = openDatabaseFile(file);
     await source.migrating((db) => requireThisVersion(db, file));
     const files = read();
-    // Vouches for entries of the audit trail that cannot stay as they are.
-    const sign = readAuditKeys(dataDir)?.used.signRedaction;
-    const sides = { source, target, options, from: file, to, sign };
+    const sides = { source, target, options, from: file, to };
     const found = async (tx: Kysely<Schema>) => (await readSecrets(tx, keys)).size;
     return await copy(sides, found, async (tx) => {
       for (const [name, text] of files.secrets)
-        await importSecret({ db: tx, now: Date.now() }, keys, name, text);
+        await putSecret({ db: tx, now: Date.now() }, keys.keys[0], name, { text, version: 1 });
       for (const [clusterId, hosts] of files.managedHosts)
         for (const { address, host } of hosts)
           await noteManagedHost({ db: tx } as Tx, clusterId, { address, host });
@@ -111,38 +105,31 @@ export async function copyToSqlite(
     refuseLeftLog(file);
     // With a wrong key, nothing is copied.
     await readSecrets(source.reader, keys);
-    const staging = join(dataDir, '.migrate');
-    // Left behind by an interrupted copy: no other process works in this directory.
-    rmSync(staging, { recursive: true, force: true });
-    mkdirSync(staging, { mode: 0o700 });
-    try {
-      const made = join(staging, databaseName);
-      const { copied, version } = await copyToNewFile(made, { source, options, from, to: file });
-      const content = await readFilesAndTables(source, keys);
-      // From here on, a server that stood still meanwhile can write nothing that the copy would lack.
-      if (version !== undefined) await endWrites(source, version);
-      write(content);
-      flush(made);
-      renameSync(made, file);
-      flush(dataDir);
-      await requireArrived(file, copied);
-      return { ...copied, secrets: content.secrets.size };
-    } finally {
-      rmSync(staging, { recursive: true, force: true });
-    }
+    using staging = openStaging(dataDir, '.migrate');
+    const made = join(staging.path, databaseName);
+    const { copied, version } = await copyToNewFile(made, { source, options, from, to: file });
+    const content = await readFilesAndTables(source, keys);
+    // From here on, a server that stood still meanwhile can write nothing that the copy would lack.
+    if (version !== undefined) await endWrites(source, version);
+    write(content);
+    flush(made);
+    renameSync(made, file);
+    flush(dataDir);
+    await requireArrived(file, copied);
+    return { ...copied, secrets: content.secrets.size };
   });
 }
 
 /** `version`: of the source at that moment. */
 async function copyToNewFile(
   file: string,
-  from: Omit<Sides, 'target' | 'sign'>,
+  from: Omit<Sides, 'target'>,
 ): Promise<{ copied: Copied; version: number | undefined }> {
   closeSync(openSync(file, 'wx', 0o600));
   await using target = openSqlite(file);
   await target.migrating((db) => migrate(db, file));
   const seen: { version?: number | undefined } = {};
-  const copied = await copy({ ...from, target, sign: undefined }, undefined, async (_tx, moment) => {
+  const copied = await copy({ ...from, target }, undefined, async (_tx, moment) => {
     seen.version = await versionOf(moment);
     return 0;
   });
@@ -197,7 +184,6 @@ async function requireCopied({
     rows,
     auditEntries,
     secrets,
-    mended: new Map(),
     isRepeated: true,
   };
 }
@@ -227,7 +213,6 @@ interface Sides {
   options: CopyOptions;
   from: string;
   to: string;
-  sign: SignRedaction | undefined;
 }
 
 /**
@@ -239,16 +224,15 @@ async function copy(
   found: ((tx: Kysely<Schema>) => Promise<number>) | undefined,
   more: (tx: Transaction<Schema>, moment: Kysely<Schema>) => Promise<number>,
 ): Promise<Copied> {
-  const { source, target, options, from, to, sign } = sides;
+  const { source, target, options, from, to } = sides;
   return await source.readSnapshot((moment) =>
     target.transact(
       async (tx) => {
         const shapes = copyOrder(await shapesOf(moment, tx));
         const written = await findWrittenTable(tx, shapes);
-        const { mend, counts: mended } = await createNulMender(moment, sign);
         const done = async (rows: number, secrets: number): Promise<Copied> => {
           const auditEntries = await requireWholeTrail(tx, to, () => sql`select 1`.execute(moment));
-          return { from, to, tables: shapes.length, rows, auditEntries, secrets, mended };
+          return { from, to, tables: shapes.length, rows, auditEntries, secrets };
         };
         if (written !== undefined) {
           const rows = found && (await compareTables(moment, tx, shapes));
@@ -257,7 +241,6 @@ async function copy(
         }
         const counts = await copyTables(moment, tx, {
           shapes,
-          mend,
           onProgress(progress) {
             options.signal.throwIfAborted();
             options.onProgress(progress);

@@ -1,15 +1,12 @@
 /**
  * Copies what is in the tables of one database into those of another, whichever engines they are: page by page in the order of
- * primary keys, so that nothing but a page is in memory, and each table behind those that it refers to. PostgreSQL stores no NUL:
- * U+FFFD takes its place, and in the audit trail the installation's key vouches for what an entry says then, as for any redaction.
+ * primary keys, so that nothing but a page is in memory, and each table behind those that it refers to.
  */
 import { rmSync, statSync } from 'node:fs';
+import { isDeepStrictEqual } from 'node:util';
 import { type Kysely, sql, type Transaction } from 'kysely';
-import { type AuditKey, type ChainedEntry, findBreak } from '../../domain/audit/audit.ts';
 import { DomainError } from '../../domain/error.ts';
 import { serverLifeMs } from '../../domain/server.ts';
-import { storedTexts, storedTextsIn } from '../../domain/text.ts';
-import { findCheckpoint, withRedaction } from '../audit/audit.ts';
 import {
   CommitInDoubt,
   faultMessage,
@@ -19,7 +16,6 @@ import {
 } from '../engine/engine.ts';
 import { listMigrations, refuseAncient, schemaState } from '../engine/migrate.ts';
 import { type AnyRow, tablesOf } from '../engine/rows.ts';
-import { toTime } from '../engine/time.ts';
 import type { Schema } from '../generated/schema.ts';
 import { listServers } from '../servers/servers.ts';
 
@@ -39,22 +35,10 @@ const filled = new Set(['counters', 'users']);
 const last = 'member_versions';
 const pageSize = 250;
 
+/** As they were made: each behind those that its rows refer to, which a PostgreSQL asks of the statements that make them. */
 export function copyOrder(shapes: readonly TableShape[]): TableShape[] {
-  const waiting = new Map(
-    shapes.filter(({ name }) => !left.has(name) && name !== last).map((shape) => [shape.name, shape]),
-  );
-  const ordered: TableShape[] = [];
-  while (waiting.size > 0) {
-    const ready = [...waiting.values()].filter(
-      ({ references }) => !references.some((one) => waiting.has(one)),
-    );
-    if (ready.length === 0) throw new Error(`tables refer to each other: ${[...waiting.keys()].join(', ')}`);
-    for (const shape of ready) {
-      ordered.push(shape);
-      waiting.delete(shape.name);
-    }
-  }
-  return [...ordered, ...shapes.filter(({ name }) => name === last)];
+  const copied = shapes.filter(({ name }) => !left.has(name));
+  return [...copied.filter(({ name }) => name !== last), ...copied.filter(({ name }) => name === last)];
 }
 
 export async function findWrittenTable(
@@ -84,15 +68,7 @@ export interface CopyProgress {
 export async function copyTables(
   from: Kysely<Schema>,
   to: Transaction<Schema>,
-  {
-    shapes,
-    mend,
-    onProgress,
-  }: {
-    shapes: readonly TableShape[];
-    mend(table: string, page: readonly AnyRow[]): AnyRow[];
-    onProgress(progress: CopyProgress): void;
-  },
+  { shapes, onProgress }: { shapes: readonly TableShape[]; onProgress(progress: CopyProgress): void },
 ): Promise<Map<string, number>> {
   const [source, target] = [tablesOf(from), tablesOf(to)];
   const counts = new Map<string, number>();
@@ -106,7 +82,7 @@ export async function copyTables(
     for await (const page of pagesOf(source, shape)) {
       await target
         .insertInto(name)
-        .values(mend(name, page))
+        .values(page)
         .execute()
         .catch((error: unknown) => {
           throw refusedRow(name, error);
@@ -144,23 +120,12 @@ export async function compareTables(
     const there = pagesOf(target, shape);
     for await (const page of pagesOf(source, shape)) {
       const { value: arrived } = await there.next();
-      if (!arrived || arrived.length !== page.length) return undefined;
-      if (!page.every((row, at) => isCopyOf(arrived[at], row, shape))) return undefined;
+      if (!isDeepStrictEqual(arrived, page)) return undefined;
       rows += page.length;
     }
     if (!(await there.next()).done) return undefined;
   }
   return rows;
-}
-
-/** An entry of the trail that had NUL has a redaction of the time when it was copied. */
-function isCopyOf(arrived: AnyRow | undefined, row: AnyRow, { name, columns }: TableShape): boolean {
-  const values = columns.map((column) => row[column]);
-  const stored = storedTexts(values);
-  const isRedacted = name === 'audit_entries' && stored !== values;
-  return columns.every(
-    (column, at) => arrived?.[column] === stored[at] || (isRedacted && column === 'redaction'),
-  );
 }
 
 async function* pagesOf(
@@ -251,63 +216,4 @@ export function copyError(error: unknown, { server, file }: { server: string; fi
   return new DomainError('service_unavailable', `${side} cannot be used: ${fault}. Nothing was copied.`, {
     cause: error,
   });
-}
-
-type AuditRow = Omit<ChainedEntry, 'redaction'> & { redaction: string | null };
-
-export type SignRedaction = AuditKey['signRedaction'];
-
-interface NulMender {
-  /** The rows as they can be stored. Pages of a table are given in their order. */
-  mend(table: string, page: readonly AnyRow[]): AnyRow[];
-  readonly counts: ReadonlyMap<string, number>;
-}
-
-/** `sign` is undefined where there is no key: entries of the trail with NUL are refused then. */
-export async function createNulMender(
-  source: Kysely<Schema>,
-  sign: SignRedaction | undefined,
-): Promise<NulMender> {
-  const counts = new Map<string, number>();
-  let last: { seq: number; hash: string } = (await findCheckpoint(source)) ?? { seq: 0, hash: '' };
-  return {
-    counts,
-    mend(table, page) {
-      return page.map((row) => {
-        const before = last;
-        if (table === 'audit_entries') last = row as unknown as AuditRow;
-        const values = Object.values(row);
-        if (storedTexts(values) === values) return row;
-        counts.set(table, (counts.get(table) ?? 0) + 1);
-        return table === 'audit_entries'
-          ? redacted(before, row as unknown as AuditRow, sign)
-          : storedTextsIn(row);
-      });
-    },
-  };
-}
-
-function redacted(
-  before: { seq: number; hash: string },
-  row: AuditRow,
-  sign: SignRedaction | undefined,
-): AnyRow {
-  const entry = withRedaction(row);
-  // An entry that another program changed is not signed.
-  if (findBreak(before, [entry]))
-    throw refusal(row, 'does not follow from the one before. `andromeda admin audit verify` says more');
-  if (!sign)
-    throw refusal(
-      row,
-      'has a NUL character, which PostgreSQL does not store, and there is no key to sign it without one. Start the service on this file once, which makes keys/audit_ed25519.pem, stop it, and repeat this',
-    );
-  const now = storedTextsIn(entry);
-  return { ...now, redaction: JSON.stringify(sign(before.hash, now, toTime(Date.now()))) };
-}
-
-function refusal({ seq }: AuditRow, what: string): DomainError {
-  return new DomainError(
-    'invalid_state',
-    `Entry ${seq} of the audit trail (table audit_entries) ${what}. Nothing was copied.`,
-  );
 }

@@ -38,13 +38,14 @@ const elsewhere = 'from-elsewhere';
 export function restoreBackup(file: string, dataDir: string, now: string): Restored {
   requireReadable(file);
   const unlock = lockDataDir(dataDir);
-  if (!unlock) throw served(dataDir);
-  const staging = join(dataDir, '.restore');
+  if (!unlock)
+    throw new DomainError(
+      'invalid_state',
+      `Andromeda serves from ${dataDir}. Stop it first; nothing was changed.`,
+    );
   try {
-    // Left behind by an interrupted restore: the lock keeps other processes out.
-    rmSync(staging, { recursive: true, force: true });
-    mkdirSync(staging, { mode: 0o700 });
-    const { info, names } = unpack(file, staging);
+    using staging = openStaging(dataDir, '.restore');
+    const { info, names } = unpack(file, staging.path);
     const aside = join(dataDir, `before-restore-${now.replaceAll(/[-:]|\.\d+/g, '')}`);
     for (const name of names) keepAside(name, dataDir, aside);
     for (const name of [`${databaseName}-wal`, `${databaseName}-shm`]) {
@@ -54,7 +55,7 @@ export function restoreBackup(file: string, dataDir: string, now: string): Resto
     }
     for (const name of names) {
       makeParents(name, dataDir);
-      renameSync(join(staging, name), join(dataDir, name));
+      renameSync(join(staging.path, name), join(dataDir, name));
       flush(dirname(join(dataDir, name)));
     }
     return {
@@ -67,9 +68,17 @@ export function restoreBackup(file: string, dataDir: string, now: string): Resto
     const message = `${dataDir} cannot be written: ${(error as Error).message}. Mend that, and restore again.`;
     throw new DomainError('invalid_state', message, { cause: error });
   } finally {
-    rmSync(staging, { recursive: true, force: true });
     unlock();
   }
+}
+
+/** A directory for files that are put in their places later, empty: what an interrupted command left there is removed. */
+export function openStaging(directory: string, name: string): Disposable & { path: string } {
+  const path = join(directory, name);
+  const remove = () => rmSync(path, { recursive: true, force: true });
+  remove();
+  mkdirSync(path, { mode: 0o700 });
+  return { path, [Symbol.dispose]: remove };
 }
 
 /** Checks a backup where it lies, as a restore does. Throws a `DomainError` with a sentence. */
@@ -77,13 +86,6 @@ export function verifyBackup(file: string): CheckedBackup {
   requireReadable(file);
   using database = files.openFile(file, { readonly: true });
   return checkBackup(database, file);
-}
-
-function served(dataDir: string): DomainError {
-  return new DomainError(
-    'invalid_state',
-    `Andromeda serves from ${dataDir}. Stop it first; nothing was changed.`,
-  );
 }
 
 /** So that what is wrong with the file is not taken for a fault of the data directory, and a pipe is not waited for. */

@@ -3,11 +3,11 @@
  * is read, is read from the database each time: another server may have changed it.
  */
 import { DomainError } from '../../domain/error.ts';
-import type { SecretsKey, SecretsKeys } from '../../lib/secrets-key.ts';
+import { type SecretsKey, type SecretsKeys, seal, unseal } from '../../lib/secrets-key.ts';
 import type { Reader, Store, Tx } from '../engine/index.ts';
 import { findRow, inCamelCase, listRows, saveRow } from '../engine/rows.ts';
 import { toTime } from '../engine/time.ts';
-import { openSecret, type SealedSecret, sealSecret, wrongKey } from './secret-cipher.ts';
+import type { Schema } from '../generated/schema.ts';
 
 export interface Secrets {
   /** Undefined where there never was one. Throws `invalid_state` where it cannot be read, or is gone. */
@@ -41,9 +41,9 @@ export interface SecretSummary {
 export async function openSecrets(store: Store, given: SecretsKeys): Promise<Secrets> {
   let keys = given;
 
-  function open(sealed: SealedSecret): string {
-    if (!keys.keys.some(({ id }) => id === sealed.keyId)) keys = keys.reread();
-    return openSecret(keys, sealed);
+  function open(row: Schema['secrets']): string {
+    if (!keys.keys.some(({ id }) => id === row.key_id)) keys = keys.reread();
+    return openSecret(keys, row);
   }
 
   /** The one that the others are encrypted with, so that only a rotation changes it. */
@@ -55,11 +55,12 @@ export async function openSecrets(store: Store, given: SecretsKeys): Promise<Sec
   }
 
   async function find(db: Reader, name: string): Promise<{ text: string; version: number } | undefined> {
-    const known = await findSealed(db, name);
-    if (!known && (await findLastVersion(db, name)) === undefined) return undefined;
+    const known = await findRow(db, 'secrets', { name });
+    // That there was one is kept apart from the table, which a backup may lack.
+    if (!known && !(await findRow(db, 'counters', { name: counterOf(name) }))) return undefined;
     // Another server may have added it between the two questions.
-    const sealed = known ?? (await findSealed(db, name));
-    if (sealed) return { text: open(sealed), version: sealed.version };
+    const row = known ?? (await findRow(db, 'secrets', { name }));
+    if (row) return { text: open(row), version: row.version };
     throw goneSecret(name);
   }
 
@@ -135,36 +136,18 @@ export async function reencryptSecrets(
   const [key] = to.keys;
   const keys: SecretsKeys = { ...from, keys: [...from.keys, key] };
   requireKnown(keys, await listKeyIds(tx.db));
-  const summaries = await listSecrets(tx.db);
-  let changed = 0;
-  for (const { name, keyId } of summaries) {
-    const sealed = await findSealed(tx.db, name);
-    if (keyId === key.id || !sealed) continue;
-    await putSecret(tx, key, name, { text: openSecret(keys, sealed), version: sealed.version + 1 });
-    changed += 1;
-  }
-  return { changed, all: summaries.length };
-}
-
-/** Puts a secret into a database that has none of that name, such as one that is being filled from files. */
-export async function importSecret(
-  tx: Pick<Tx, 'db' | 'now'>,
-  keys: SecretsKeys,
-  name: string,
-  text: string,
-): Promise<void> {
-  await putSecret(tx, keys.keys[0], name, { text, version: 1 });
+  const all = await listRows(tx.db, 'secrets', {}, 'name');
+  const others = all.filter((row) => row.key_id !== key.id);
+  for (const row of others)
+    await putSecret(tx, key, row.name, { text: openSecret(keys, row), version: row.version + 1 });
+  return { changed: others.length, all: all.length };
 }
 
 /** All of them, by name. Throws `invalid_state` where one cannot be read. */
 export async function readSecrets(db: Reader, keys: SecretsKeys): Promise<Map<string, string>> {
   requireKnown(keys, await listKeyIds(db));
-  const secrets = new Map<string, string>();
-  for (const { name } of await listSecrets(db)) {
-    const sealed = await findSealed(db, name);
-    if (sealed) secrets.set(name, openSecret(keys, sealed));
-  }
-  return secrets;
+  const rows = await listRows(db, 'secrets', {}, 'name');
+  return new Map(rows.map((row) => [row.name, openSecret(keys, row)]));
 }
 
 async function listKeyIds(db: Reader): Promise<string[]> {
@@ -179,33 +162,49 @@ function unknownIds({ keys }: SecretsKeys, used: readonly string[]): string[] {
 /** Throws `invalid_state` where a secret is encrypted with another key. */
 function requireKnown(keys: SecretsKeys, used: readonly string[]): void {
   const unknown = unknownIds(keys, used);
-  if (unknown.length > 0) throw new DomainError('invalid_state', wrongKey(keys, unknown));
+  if (unknown.length > 0) throw wrongKey(keys, unknown);
 }
 
-async function findSealed(db: Reader, name: string): Promise<SealedSecret | undefined> {
-  const row = await findRow(db, 'secrets', { name });
-  return row && inCamelCase(row);
+/** Throws `invalid_state` with a sentence where none of the keys is the one, or what is stored was changed. */
+function openSecret(keys: SecretsKeys, { name, version, key_id: keyId, ciphertext }: Schema['secrets']) {
+  const key = keys.keys.find(({ id }) => id === keyId);
+  if (!key) throw wrongKey(keys, [keyId]);
+  const text = unseal(ciphertext, key.key, purposeOf(name, version));
+  if (typeof text === 'string') return text;
+  throw new DomainError(
+    'invalid_state',
+    `The secret ${name} in the database was changed: what is there is not what was written. Restore the table \`secrets\` from a backup.`,
+  );
 }
 
-/** Of a secret that is or was there. It is kept apart from the table, which a backup may lack. */
-async function findLastVersion(db: Reader, name: string): Promise<number | undefined> {
-  const row = await findRow(db, 'counters', { name: counterOf(name) });
-  return row?.value;
+/** None opens in the place of another, nor in that of a later one of its name. */
+function purposeOf(name: string, version: number): string {
+  return `secret ${version} ${name}`;
 }
 
-async function putSecret(
+/** The refusal of secrets that are encrypted with other keys than those at hand. */
+function wrongKey({ source, keys }: SecretsKeys, keyIds: readonly string[]): DomainError {
+  const held = keys.map(({ id }) => id).join(' and ');
+  return new DomainError(
+    'invalid_state',
+    `The secrets in the database are encrypted with the key ${keyIds.join(' and ')}, and ${source} holds ${held}. Bring the key that they were encrypted with: every server of one database has the same. Nothing was made anew.`,
+  );
+}
+
+/** Encrypts a secret, and puts it in the place of the one of that name. */
+export async function putSecret(
   tx: Pick<Tx, 'db' | 'now'>,
   key: SecretsKey,
   name: string,
   { text, version }: { text: string; version: number },
 ): Promise<void> {
-  const { keyId: key_id, ciphertext } = sealSecret(key, name, version, text);
+  const ciphertext = seal(text, key.key, purposeOf(name, version));
   const now = toTime(tx.now);
   await tx.db
     .insertInto('secrets')
-    .values({ name, ciphertext, key_id, version, created_at: now, updated_at: now })
+    .values({ name, ciphertext, key_id: key.id, version, created_at: now, updated_at: now })
     .onConflict((conflict) =>
-      conflict.column('name').doUpdateSet({ ciphertext, key_id, version, updated_at: now }),
+      conflict.column('name').doUpdateSet({ ciphertext, key_id: key.id, version, updated_at: now }),
     )
     .execute();
   await saveRow(tx.db, 'counters', ['name'], { name: counterOf(name), value: version });

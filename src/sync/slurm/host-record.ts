@@ -6,8 +6,8 @@
 import { mkdirSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { writeWhole } from '../../lib/whole-file.ts';
+import { listManagedHosts, noteManagedHost } from '../../store/clusters/cluster-sides.ts';
 import type { Store } from '../../store/engine/index.ts';
-import { listManagedHosts, noteManagedHost } from '../../store/servers/managed-hosts.ts';
 import type { Host } from './hosts.ts';
 
 /** A host without a part in the cluster. */

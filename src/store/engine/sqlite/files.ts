@@ -200,27 +200,23 @@ export interface TableShape {
   columns: readonly string[];
   /** The columns of its primary key, in order. */
   key: readonly string[];
-  /** The tables that its rows refer to. */
-  references: readonly string[];
 }
 
+/** In the order in which they were made. */
 export async function listTableShapes(db: Kysely<Schema>): Promise<TableShape[]> {
   const tables = await sql<{ name: string }>`
-    select name from sqlite_schema where type = 'table' and name not like 'sqlite_%' order by name`.execute(
+    select name from sqlite_schema where type = 'table' and name not like 'sqlite_%' order by rowid`.execute(
     db,
   );
   const shapes: TableShape[] = [];
   for (const { name } of tables.rows) {
     const columns = await sql<{ name: string; pk: number }>`
       select name, pk from pragma_table_info(${name}) order by cid`.execute(db);
-    const references = await sql<{ other: string }>`
-      select distinct "table" as other from pragma_foreign_key_list(${name})`.execute(db);
     const key = columns.rows.filter(({ pk }) => pk > 0).sort((a, b) => a.pk - b.pk);
     shapes.push({
       name,
       columns: columns.rows.map((column) => column.name),
       key: key.map((column) => column.name),
-      references: references.rows.map(({ other }) => other).filter((other) => other !== name),
     });
   }
   return shapes;
