@@ -37,7 +37,7 @@ test('only peers and the store know whether there can be other servers', () => {
   const knowing = files.filter((file) => /\bisAlone\b/.test(codeOf(file)));
   assert.deepEqual(
     knowing.filter((file) => !/^store\/engine\//.test(file)),
-    ['service/compose/peers/index.ts', 'store/data-dir/open-store.ts', 'store/servers/simulated-clusters.ts'],
+    ['service/compose/peers/index.ts', 'store/data-dir/open-store.ts', 'store/servers/servers.ts'],
   );
 });
 

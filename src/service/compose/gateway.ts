@@ -12,11 +12,9 @@ import { defaultLimits } from '../../gateway/ssh/limits.ts';
 import { findLogin, findPersonOnCluster } from '../../store/access/access-facts.ts';
 import { closeLostSessions } from '../../store/audit/open-sessions.ts';
 import type { Store } from '../../store/engine/index.ts';
-import { listServers } from '../../store/servers/servers.ts';
 import type { Config } from '../config/index.ts';
 import type { Parts } from './parts.ts';
 import type { Peers } from './peers/peers.ts';
-import { takeOverFrom } from './peers/sessions.ts';
 import type { ServiceKeys } from './service-keys.ts';
 import type { SessionRecords } from './session-records.ts';
 
@@ -68,31 +66,14 @@ export function gatewayKeys(keys: Pick<ServiceKeys, 'of'>): GatewayKeys {
  */
 export async function startGateway(
   gateway: Gateways,
-  {
-    config,
-    store,
-    peers,
-    log,
-    now,
-  }: Pick<Parts, 'config' | 'now'> & Pick<GatewayDeps, 'store' | 'peers' | 'log'>,
+  { config, store, log, now }: Pick<Parts, 'config' | 'store' | 'log' | 'now'>,
 ): Promise<void> {
   const { listen } = config.gateway;
-  const lost = await closeLostSessions(store, new Date(now()).toISOString(), {
-    spared: gateway.held,
-    before: await peers.forOthers(() => namesBefore(config, store)),
-  });
+  const lost = await closeLostSessions(store, new Date(now()).toISOString(), gateway.held);
   if (lost > 0) log.info('gateway.sessions.lost', { sessions: lost });
   await gateway.start().catch((error: NodeJS.ErrnoException) => {
     throw listenError(error, { name: 'SSH gateway', ...listen });
   });
-}
-
-/** What this server was called before, where others have sessions that are not its own. */
-async function namesBefore({ dataDir }: Config, store: Store): Promise<string[]> {
-  const live = new Set((await listServers(store)).filter((one) => one.isLive).map(({ id }) => id));
-  const isLive = (id: string) => live.has(id);
-  const before = takeOverFrom(dataDir, { server: store.server.id, isLive });
-  return before === undefined ? [] : [before];
 }
 
 const unknown: Decision = {

@@ -3,10 +3,10 @@
  * server has each, which are to be closed, and what became of those whose server is gone.
  */
 import type { SshSession } from '../../domain/access/ssh-session.ts';
-import type { AuditRecord, SessionEntry } from '../../domain/audit/audit.ts';
+import type { SessionEntry } from '../../domain/audit/audit.ts';
 import { findObservation } from '../clusters/observations.ts';
 import type { Reader, Store, Tx } from '../engine/index.ts';
-import { findRow, listRows, updateRows } from '../engine/rows.ts';
+import { deleteUpTo, findRow, listRows, updateRows } from '../engine/rows.ts';
 import { toTime } from '../engine/time.ts';
 import { noteKeyUses } from '../people/ssh-keys.ts';
 import { appendAuditEntry } from './audit.ts';
@@ -21,7 +21,7 @@ const presumedMs = 86_400_000;
 export async function listSessionsElsewhere(db: Reader, serverId: string): Promise<SshSession[]> {
   const rows = await listRows(db, 'open_sessions', { presumed_seq: null });
   const others = rows.filter((row) => row.server_id !== serverId);
-  return others.flatMap(({ entry }) => (JSON.parse(entry) as Opened).session ?? []);
+  return others.flatMap(({ entry }) => (JSON.parse(entry) as SessionEntry).session ?? []);
 }
 
 /** A session that is to be closed, and the word to the person. */
@@ -100,29 +100,10 @@ export async function reopenSessions(store: Store, open: ReadonlySet<string>): P
 }
 
 /** Deletes at most `most` that were presumed to be closed so long ago; returns how many. */
-export async function forgetPresumed({ db }: Tx, now: number, most: number): Promise<number> {
-  const { numDeletedRows } = await db
-    .deleteFrom('open_sessions')
-    .where('id', 'in', (eb) =>
-      eb
-        .selectFrom('open_sessions')
-        .select('id')
-        .where('presumed_at', '<', toTime(now - presumedMs))
-        .limit(most),
-    )
-    .executeTakeFirstOrThrow();
-  return Number(numDeletedRows);
+export function forgetPresumed({ db }: Tx, now: number, most: number): Promise<number> {
+  const end = toTime(now - presumedMs);
+  return deleteUpTo(db, 'open_sessions', ['id'], { column: 'presumed_at', end, most });
 }
-
-/** What is kept of an entry while its session is open, as JSON. */
-type Opened = Pick<
-  AuditRecord,
-  'at' | 'actor_user_id' | 'target' | 'subject_user_id' | 'source_address' | 'details'
-> & {
-  cluster_id: string;
-  /** Left out by versions that kept no columns. */
-  session?: SshSession;
-};
 
 /**
  * Adds entries to the trail, all or none, each with the organization of its cluster. It does not wait for the disk,
@@ -149,20 +130,18 @@ function keyUsesIn(entries: readonly SessionEntry[]): Map<string, { at: string; 
 }
 
 /**
- * Closes in the trail, at `at` (RFC 3339), what was open when the service was cut off, but for the sessions that are
- * `spared`, by ID, which are this server's from now on; returns how many. To be called before there are new ones. `before`:
- * what this server was called then, where others have sessions too.
+ * Closes in the trail, at `at` (RFC 3339), what this server had open when it was cut off, but for the sessions that are
+ * `spared`, by ID, which are this server's from now on; returns how many. To be called before there are new ones.
  */
 export async function closeLostSessions(
   store: Store,
   at: string,
-  { spared, before }: { spared: ReadonlySet<string>; before?: readonly string[] | undefined },
+  spared: ReadonlySet<string>,
 ): Promise<number> {
   return store.write(async (tx) => {
     const open = await listRows(tx.db, 'open_sessions', {}, 'id');
-    const isOwn = (id: string) => !before || before.includes(id);
     const lost = open.filter(
-      (row) => row.presumed_seq === null && isOwn(row.server_id) && !spared.has(row.id),
+      (row) => row.presumed_seq === null && row.server_id === tx.server.id && !spared.has(row.id),
     );
     for (const { entry } of lost) await append(tx, endOf(entry, at, 'the service was cut off'));
     for (const { id } of open.filter((row) => spared.has(row.id)))
@@ -173,20 +152,9 @@ export async function closeLostSessions(
 
 /** The closing entry of a session of which only the opening one is known. */
 function endOf(opening: string, at: string, reason: string): SessionEntry {
-  const opened = JSON.parse(opening) as Opened;
-  return {
-    at,
-    actorUserId: opened.actor_user_id,
-    operation: 'ssh.session.closed',
-    target: opened.target,
-    clusterId: opened.cluster_id,
-    subjectUserId: opened.subject_user_id,
-    reason,
-    sourceAddress: opened.source_address,
-    result: 'done',
-    details: `${opened.details}; opened ${opened.at}, ended before ${at}`,
-    ...(opened.session && { session: opened.session }),
-  };
+  const opened = JSON.parse(opening) as SessionEntry;
+  const details = `${opened.details}; opened ${opened.at}, ended before ${at}`;
+  return { ...opened, at, operation: 'ssh.session.closed', reason, details };
 }
 
 /** How many sessions are open on a cluster, as far as the trail knows. */
@@ -194,7 +162,7 @@ export async function countOpenSessions(db: Reader, clusterId: string): Promise<
   const { count } = await db
     .selectFrom('open_sessions')
     .select((eb) => eb.fn.countAll<number>().as('count'))
-    .where('entry', 'like', `%"cluster_id":"${clusterId}"%`)
+    .where('entry', 'like', `%"clusterId":"${clusterId}"%`)
     .where('presumed_seq', 'is', null)
     .executeTakeFirstOrThrow();
   return Number(count);
@@ -226,17 +194,8 @@ async function append(tx: Tx, entry: SessionEntry): Promise<void> {
   if (entry.subjectUserId) tx.changed({ kind: 'sessions', userId: entry.subjectUserId });
   if (entry.operation === 'ssh.session.opened') {
     const session = entry.session && (await withConfirmedJob(tx.db, entry.session));
-    const opened: Opened = {
-      at: entry.at,
-      actor_user_id: entry.actorUserId,
-      target: entry.target,
-      cluster_id: entry.clusterId,
-      subject_user_id: entry.subjectUserId ?? null,
-      source_address: entry.sourceAddress ?? '',
-      details: entry.details ?? '',
-      ...(session && { session }),
-    };
-    const row = { id: entry.target, entry: JSON.stringify(opened), server_id: tx.server.id };
+    const opened = JSON.stringify({ ...entry, ...(session && { session }) });
+    const row = { id: entry.target, entry: opened, server_id: tx.server.id };
     // One entry too many must not keep all that follow from being written.
     await tx.db
       .insertInto('open_sessions')
@@ -249,7 +208,7 @@ async function append(tx: Tx, entry: SessionEntry): Promise<void> {
       .where('id', '=', entry.target)
       .returning(['entry', 'presumed_seq'])
       .execute();
-    const opened = row && (JSON.parse(row.entry) as Opened).session;
+    const opened = row && (JSON.parse(row.entry) as SessionEntry).session;
     const session = entry.session && (await withConfirmedJob(tx.db, entry.session, opened));
     await addPastSession(tx, { seq, entry: { ...entry, ...(session && { session }) }, organizationId });
     // What its own server says goes before what another one presumed.

@@ -42,7 +42,7 @@ import {
   updateDisplayName,
   updateStaffKeys,
 } from '../people/people.ts';
-import { refuseSimulated } from '../servers/simulated-clusters.ts';
+import { refuseSimulated } from '../servers/servers.ts';
 import { isEmpty } from './first-start.ts';
 
 const pageSize = 500;
@@ -77,21 +77,10 @@ export async function exportLab(db: Reader, now: number): Promise<Lab> {
       ...(cluster.links.length === 0 ? {} : { links: [...cluster.links] }),
       ...cluster.driver,
     })),
-    grants: grants.map((grant) => ({
-      user: grant.email,
-      cluster: grant.clusterName,
-      relation: grant.relation,
-      ...(grant.scope === null ? {} : { namespace: grant.scope }),
-      ...(grant.roleId === null ? {} : { roleId: grant.roleId }),
-      ...(isWiderRole({
-        relation: grant.relation,
-        namespace: grant.scope ?? undefined,
-        roleId: grant.roleId ?? undefined,
-      })
-        ? { allowWiderRole: true }
-        : {}),
-      ...(grant.expiresAt === null ? {} : { expiresAt: grant.expiresAt }),
-    })),
+    grants: grants.map(({ email: user, clusterName: cluster, relation, scope, roleId, expiresAt }) => {
+      const grant = { user, cluster, relation, ...present({ namespace: scope, roleId }) };
+      return { ...grant, ...(isWiderRole(grant) && { allowWiderRole: true }), ...present({ expiresAt }) };
+    }),
   };
 }
 

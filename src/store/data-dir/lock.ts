@@ -18,7 +18,7 @@ export function lockDataDir(dataDir: string): (() => void) | undefined {
 const ownDirectories = ['keys', 'run', 'clusters'];
 const ownFiles = [
   ...['lock', 'backup-lock', 'key-lock', 'andromeda.db', 'andromeda.db-wal', 'andromeda.db-shm'],
-  ...['server.json', 'installation-id', 'postgres-timeline', 'reload.sock', 'run/gateway.sock'],
+  ...['installation-id', 'postgres-timeline', 'reload.sock', 'run/gateway.sock'],
 ];
 
 /** Throws `invalid_state`, a line each, where what has to be a file is a directory, or the other way round. */

@@ -2,7 +2,7 @@
  * What most queries are: rows of one table that have these values in these columns, read or written. Each is compiled once for
  * its table and columns (`prepared`). Where a write fails, a later statement of its transaction or the commit may be what says so.
  */
-import type { CompiledQuery, Insertable, Kysely } from 'kysely';
+import { type CompiledQuery, type Insertable, type Kysely, sql } from 'kysely';
 import type { Schema } from '../generated/schema.ts';
 import { prepared } from './queries.ts';
 
@@ -120,6 +120,25 @@ export async function deleteRows<T extends Table>(
   await ask(db, { verb: 'delete from', table, where }, (tables, name, values) =>
     tables.deleteFrom(name).where((are) => are.and(values)),
   );
+}
+
+/** Deletes rows that have this value or less in a column, at most so many; returns how many. */
+export async function deleteUpTo<T extends Table>(
+  db: Kysely<Schema>,
+  table: T,
+  key: readonly Column<T>[],
+  { column, end, most }: { column: Column<T>; end: string | number; most: number },
+): Promise<number> {
+  const tables = tablesOf(db);
+  const name: string = table;
+  const old = tables
+    .selectFrom(name)
+    .select([...key])
+    .limit(most)
+    .where(sql.ref(column), '<=', end);
+  const keyRow = sql`(${sql.join(key.map((one) => sql.ref(one)))})`;
+  const deleted = tables.deleteFrom(name).where(sql<boolean>`${keyRow} in ${old}`);
+  return Number((await deleted.executeTakeFirstOrThrow()).numDeletedRows);
 }
 
 type CamelCase<Name extends string> = Name extends `${infer First}_${infer Rest}`

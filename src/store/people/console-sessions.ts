@@ -1,7 +1,7 @@
 /** Browsers that are signed in to the web console: who, since when, and their sealed tokens. */
 import type { Reader, Tx } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';
-import { deleteRows, findRow, inCamelCase, insertRow, updateRows } from '../engine/rows.ts';
+import { deleteRows, deleteUpTo, findRow, inCamelCase, insertRow, updateRows } from '../engine/rows.ts';
 import { fromTime, toTime } from '../engine/time.ts';
 import type { Schema } from '../generated/schema.ts';
 
@@ -24,19 +24,11 @@ export async function createConsoleSession(
   tx: Tx,
   session: Omit<ConsoleSession, 'createdAt' | 'seenAt'>,
 ): Promise<void> {
-  const { id, userId, sealed, address, program } = session;
+  const { userId, ...browser } = session;
   const at = toTime(tx.now);
   const others = await sessionsOf(tx.db, userId);
   for (const other of others.slice(mostOfPerson - 1)) await deleteConsoleSession(tx, other.id);
-  await insertRow(tx.db, 'console_sessions', {
-    id,
-    user_id: userId,
-    sealed,
-    address,
-    program,
-    created_at: at,
-    seen_at: at,
-  });
+  await insertRow(tx.db, 'console_sessions', { ...browser, user_id: userId, created_at: at, seen_at: at });
   tx.changed({ kind: 'browsers', userId });
 }
 
@@ -109,28 +101,15 @@ export async function deleteOtherConsoleSessions(tx: Tx, userId: string, keep: s
   return Number(numDeletedRows);
 }
 
-/** Removes at most `most` that were made or used before these times. Returns how many. */
+/** Removes at most `most` each of those that were made, or used, before these times. Returns how many of the more frequent ones. */
 export async function deleteOldConsoleSessions(
   tx: Tx,
   before: { created: number; seen: number },
   most: number,
 ): Promise<number> {
-  const { numDeletedRows } = await tx.db
-    .deleteFrom('console_sessions')
-    .where('id', 'in', (eb) =>
-      eb
-        .selectFrom('console_sessions')
-        .select('id')
-        .where((where) =>
-          where.or([
-            where('created_at', '<=', toTime(before.created)),
-            where('seen_at', '<=', toTime(before.seen)),
-          ]),
-        )
-        .limit(most),
-    )
-    .executeTakeFirst();
-  return Number(numDeletedRows);
+  const upTo = (column: 'created_at' | 'seen_at', ms: number) =>
+    deleteUpTo(tx.db, 'console_sessions', ['id'], { column, end: toTime(ms), most });
+  return Math.max(await upTo('created_at', before.created), await upTo('seen_at', before.seen));
 }
 
 function sessionOf(row: Schema['console_sessions']): ConsoleSession {

@@ -5,7 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { Reader, Tx } from '../engine/index.ts';
-import { deleteRows, findRow, saveRow, updateRows } from '../engine/rows.ts';
+import { deleteRows, deleteUpTo, findRow, saveRow, updateRows } from '../engine/rows.ts';
 import type { Schema } from '../generated/schema.ts';
 
 export type IssuerPayload = Record<string, unknown>;
@@ -135,18 +135,9 @@ export async function deleteIssuerRecordsOfGrant(tx: Tx, model: string, grantId:
   await deleteRows(tx.db, 'issuer_records', { grant_id: grantId, model });
 }
 
-/** Removes at most `limit` expired records and returns how many there were. */
-export async function deleteExpiredIssuerRecords(tx: Tx, now: number, limit: number): Promise<number> {
-  const rows = await tx.db
-    .selectFrom('issuer_records')
-    .select(['model', 'id'])
-    .where('expires_at', '<=', now)
-    .limit(limit)
-    .execute();
-  for (const { model, id } of rows) {
-    await deleteRows(tx.db, 'issuer_records', { model, id });
-  }
-  return rows.length;
+/** Removes at most `most` expired records and returns how many there were. */
+export function deleteExpiredIssuerRecords(tx: Tx, now: number, most: number): Promise<number> {
+  return deleteUpTo(tx.db, 'issuer_records', ['model', 'id'], { column: 'expires_at', end: now, most });
 }
 
 function findRecord(

@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto';
 import { type Counted, countOf, createLimiter, type Kept, type Limits } from '../../lib/limits.ts';
 import type { Store, Tx } from '../engine/index.ts';
-import { deleteRows, findRow, saveRow } from '../engine/rows.ts';
+import { deleteRows, deleteUpTo, findRow, saveRow } from '../engine/rows.ts';
 
 /** Limits in the database. What a power cut takes back of them is worth no wait for the disk. */
 export function createSharedLimits(store: Pick<Store, 'write'>): Limits {
@@ -29,15 +29,8 @@ export function createSharedLimits(store: Pick<Store, 'write'>): Limits {
 }
 
 /** Deletes expired counts, at most so many; returns how many. */
-export async function deleteExpiredCounts({ db, now }: Tx, most: number): Promise<number> {
-  const rows = await db
-    .selectFrom('limit_counts')
-    .select(['name', 'key'])
-    .where('expires_at', '<=', now)
-    .limit(most)
-    .execute();
-  for (const { name, key } of rows) await deleteRows(db, 'limit_counts', { name, key });
-  return rows.length;
+export function deleteExpiredCounts({ db, now }: Tx, most: number): Promise<number> {
+  return deleteUpTo(db, 'limit_counts', ['name', 'key'], { column: 'expires_at', end: now, most });
 }
 
 async function openCount({ db, now }: Tx, { limit, key: given }: Counted) {

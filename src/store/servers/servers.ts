@@ -1,6 +1,8 @@
 /**
  * The servers that share the database: who is there by the database's own clock, so that hosts with different times agree.
  */
+import { isSimulated } from '../../domain/clusters/cluster.ts';
+import { DomainError } from '../../domain/error.ts';
 import {
   clockAhead,
   mostRemembered,
@@ -8,10 +10,20 @@ import {
   type Server,
   type ServerSettings,
   serverLifeMs,
+  simulatedRefusal,
 } from '../../domain/server.ts';
+import { listDrivenClusters } from '../clusters/clusters.ts';
 import { databaseTime } from '../engine/engine.ts';
 import type { Reader, Store, Tx } from '../engine/index.ts';
-import { deleteRows, findRow, insertRow, saveRow, updateRows } from '../engine/rows.ts';
+import {
+  deleteRows,
+  findRow,
+  inCamelCase,
+  insertRow,
+  listRows,
+  saveRow,
+  updateRows,
+} from '../engine/rows.ts';
 import { fromTime, toTime } from '../engine/time.ts';
 
 /** What a server says of itself; `directory` stands for its data directory, which no other process has. */
@@ -23,21 +35,25 @@ export interface Entrant {
   settings: ServerSettings;
 }
 
-/** Writes this server down as the only one, which leads. */
+/** Writes this server down as the only one, which leads and has all sessions. */
 export async function enterAlone(tx: Tx, entrant: Entrant): Promise<void> {
   await tx.db.deleteFrom('servers').execute();
+  await updateRows(tx.db, 'open_sessions', {}, { server_id: tx.server.id });
   await insert(tx, entrant, await databaseTime(tx.db));
   await saveRow(tx.db, 'leader', ['id'], { id: 1, server_id: tx.server.id, token: 0 });
 }
 
-/** Writes this server down. One that had the same directory before is certainly gone, and does not lead. */
+/** Writes this server down. One that had the same directory before is certainly gone: it does not lead, and its sessions are this one's. */
 export async function enterServer(tx: Tx, entrant: Entrant): Promise<void> {
   const now = await databaseTime(tx.db);
+  const { directory } = entrant;
+  for (const { id } of await listRows(tx.db, 'servers', { directory }))
+    await updateRows(tx.db, 'open_sessions', { server_id: id }, { server_id: tx.server.id });
   await tx.db
     .deleteFrom('servers')
     .where((eb) =>
       eb.or([
-        eb('directory', '=', entrant.directory),
+        eb('directory', '=', directory),
         eb('id', '=', tx.server.id),
         eb('seen_at', '<', toTime(now - rememberedMs)),
       ]),
@@ -49,8 +65,8 @@ export async function enterServer(tx: Tx, entrant: Entrant): Promise<void> {
 
 async function insert({ db, server }: Tx, { settings, ...entrant }: Entrant, now: number): Promise<void> {
   const at = toTime(now);
-  const said = { settings: JSON.stringify(settings), clock_differs_ms: null };
-  await insertRow(db, 'servers', { id: server.id, ...entrant, started_at: at, seen_at: at, ...said });
+  const known = { id: server.id, ...entrant, settings: JSON.stringify(settings) };
+  await insertRow(db, 'servers', { ...known, started_at: at, seen_at: at });
 }
 
 /** Of those that are gone, only the last ones are named. */
@@ -130,18 +146,15 @@ export async function listServers({
     .orderBy('s.started_at')
     .orderBy('s.id')
     .execute();
-  return rows.map((row) => {
+  return rows.map(({ leader, directory: _, ...row }) => {
     // The one that asks is there.
     const seenAt = row.id === server.id ? toTime(now) : row.seen_at;
     return {
-      id: row.id,
-      name: row.name,
-      version: row.version,
-      startedAt: row.started_at,
+      ...inCamelCase(row),
       seenAt,
       isLive: now - fromTime(seenAt) < serverLifeMs,
-      leads: row.leader !== null,
-      clockDiffersMs: row.clock_differs_ms === null ? undefined : Number(row.clock_differs_ms),
+      leads: leader !== null,
+      clockDiffersMs: row.clock_differs_ms ?? undefined,
       settings: settingsOf(row.settings),
     };
   });
@@ -158,8 +171,20 @@ export async function findServer(db: Reader, id: string): Promise<string | undef
   return (await findRow(db, 'servers', { id }))?.name;
 }
 
-export async function listOthers({ db, server }: Pick<Tx, 'db' | 'server'>): Promise<string[]> {
-  const servers = await listServers({ read: db, server });
-  const others = servers.filter(({ id, isLive }) => isLive && id !== server.id);
-  return others.map(({ name }) => name).sort();
+/**
+ * Throws `invalid_state` where there are simulated clusters and other servers: those clusters live in the data directory of one
+ * server.
+ */
+export async function refuseSimulated(tx: Tx): Promise<void> {
+  if (tx.server.isAlone) return;
+  const clusters = (await listDrivenClusters(tx.db)).filter(isSimulated);
+  if (clusters.length === 0) return;
+  const servers = await listServers({ read: tx.db, server: tx.server });
+  const others = servers.filter(({ id, isLive }) => isLive && id !== tx.server.id);
+  if (others.length === 0) return;
+  const refusal = simulatedRefusal(
+    clusters.map(({ name }) => name),
+    others.map(({ name }) => name).sort(),
+  );
+  throw new DomainError('invalid_state', refusal);
 }

@@ -10,6 +10,7 @@ import type { Route } from '../../../src/gateway/ssh/decision.ts';
 import { createLogger } from '../../../src/lib/log.ts';
 import { loadSshKey } from '../../../src/lib/ssh/public-key.ts';
 import { openGateway, startGateway } from '../../../src/service/compose/gateway.ts';
+import { joinPeers } from '../../../src/service/compose/peers/index.ts';
 import { startSessionRecords } from '../../../src/service/compose/session-records.ts';
 import { readConfig } from '../../../src/service/config/index.ts';
 import { createInstallation } from '../../../src/store/data-dir/lab.ts';
@@ -47,7 +48,7 @@ let isUndecided = false;
 /** How many logins were asked about. */
 let asked = 0;
 const records = startSessionRecords(store, log);
-const peers = { forOthers: () => undefined };
+const peers = await joinPeers(config, store, log);
 const gateway = await openGateway(config, {
   store,
   peers,
@@ -68,7 +69,7 @@ const gateway = await openGateway(config, {
   log,
   build,
 });
-await startGateway(gateway, { config, store, peers, log, now: Date.now });
+await startGateway(gateway, { config, store, log, now: Date.now });
 const answer = (value: unknown) => process.stdout.write(`${JSON.stringify(value)}\n`);
 answer('ready');
 

@@ -28,7 +28,7 @@ import { findObservation, listSideStates } from '../../../store/clusters/observa
 import type { Reader, Tx } from '../../../store/engine/index.ts';
 import { fromTime, toTime } from '../../../store/engine/time.ts';
 import { findOrganization, findOrganizationBySlug } from '../../../store/organizations/organizations.ts';
-import { refuseSimulated } from '../../../store/servers/simulated-clusters.ts';
+import { refuseSimulated } from '../../../store/servers/servers.ts';
 import { clusterBody, deliveryOf } from '../clusters.ts';
 import type { BusinessDeps, InstallationView, Operation } from '../operation.ts';
 import { operatorAsks, requireCluster, requireOperator, staffReads } from './about.ts';

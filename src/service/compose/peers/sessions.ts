@@ -2,13 +2,10 @@
  * Sessions in the record of several servers. Each closes what others ask it to close, and takes back what was presumed of its
  * own. The leader closes in the record what a server had that is gone.
  */
-import { existsSync, readFileSync, statSync } from 'node:fs';
-import { join } from 'node:path';
 import { serverLifeMs } from '../../../domain/server.ts';
 import type { Gateways } from '../../../gateway/process/gateways.ts';
 import type { Logger } from '../../../lib/log.ts';
 import { startRounds } from '../../../lib/rounds.ts';
-import { writeWhole } from '../../../lib/whole-file.ts';
 import {
   listClosings,
   listServersWithSessions,
@@ -23,14 +20,16 @@ export const closedByOperator = 'closed by an operator';
 
 const everyMs = 5_000;
 
-export interface OwnSessionsOptions {
+/** Closes this server's sessions that others ask it to close, and takes back what was presumed of them. Returns how to stop. */
+export function watchOwnSessions({
+  store,
+  gateway,
+  log,
+}: {
   store: Store;
   gateway: Pick<Gateways, 'close' | 'sessions'>;
   log: Logger;
-}
-
-/** Closes this server's sessions that others ask it to close, and takes back what was presumed of them. Returns how to stop. */
-export function watchOwnSessions({ store, gateway, log }: OwnSessionsOptions): () => void {
+}): () => void {
   const round = async () => {
     for (const { id, text } of await listClosings(store.read, store.server.id))
       gateway.close({ id }, closedByOperator, text);
@@ -92,42 +91,4 @@ export function closeSessionsOfGone({ store, graceMs, log }: GoneSessionsOptions
     log.error('gateway.sessions.failed', { error });
   };
   return startRounds(round, { firstMs: everyMs, everyMs, onFault }).stop;
-}
-
-/** The name of a server in its data directory, with what distinguishes that from a copy: the original may still run. */
-interface Noted {
-  server: string;
-  /** Which data directory it was, and since which start of the host. */
-  directory: string;
-  boot: string;
-}
-
-/** The previous name, if it was used in this directory and no other server can have it. Writes `server` down in its place. */
-export function takeOverFrom(
-  dataDir: string,
-  { server, isLive }: { server: string; isLive(id: string): boolean },
-): string | undefined {
-  const file = join(dataDir, 'server.json');
-  const present: Noted = { server, ...directoryAndBoot(dataDir) };
-  const noted = read(file);
-  writeWhole(file, `${JSON.stringify(present)}\n`);
-  if (!noted || noted.directory !== present.directory) return undefined;
-  return noted.boot === present.boot || !isLive(noted.server) ? noted.server : undefined;
-}
-
-function directoryAndBoot(dataDir: string): Omit<Noted, 'server'> {
-  const { dev, ino } = statSync(dataDir, { bigint: true });
-  const bootFile = '/proc/sys/kernel/random/boot_id';
-  const boot = existsSync(bootFile) ? readFileSync(bootFile, 'utf8').trim() : '';
-  return { directory: `${dev}:${ino}`, boot };
-}
-
-function read(file: string): Noted | undefined {
-  try {
-    const { server, directory, boot } = JSON.parse(readFileSync(file, 'utf8')) as Partial<Noted>;
-    return server && directory ? { server, directory, boot: boot ?? '' } : undefined;
-  } catch {
-    // There is none, or half of one: then its sessions are those of a server that is gone.
-    return undefined;
-  }
 }

@@ -24,9 +24,9 @@ import {
   leaveServers,
   listServers,
   measureClock,
+  refuseSimulated,
   renewServer,
 } from '../../../store/servers/servers.ts';
-import { refuseSimulated } from '../../../store/servers/simulated-clusters.ts';
 import { createAsking } from './asking.ts';
 import { type LeaderWork, Leading } from './leading.ts';
 import type { Peers } from './peers.ts';
