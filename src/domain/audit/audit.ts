@@ -92,18 +92,22 @@ export function auditHash(previous: string, entry: AuditRecord): string {
   return `sha256:${createHash('sha256').update(auditText(previous, entry)).digest('hex')}`;
 }
 
+interface Signature {
+  /** Which key signed, as `auditPublicKey` writes keys. */
+  key: string;
+  /** Ed25519 (RFC 8032), base64. */
+  signature: string;
+}
+
 /**
  * That texts of an entry were replaced, as when a person is erased. The entry keeps its hash and so its place in the chain,
  * and the installation's key signs what the entry says now: without that key, no text can be replaced, or replaced again.
  */
-export interface Redaction {
+export interface Redaction extends Signature {
   /** RFC 3339. */
   at: string;
   /** Whether it is there because the chain broke at this entry, and an operator on the host accepted that. */
   accepted?: true;
-  /** As `auditPublicKey` writes keys. */
-  key: string;
-  signature: string;
 }
 
 export type ChainedEntry = AuditRecord & { hash: string; redaction?: Redaction | null | undefined };
@@ -169,12 +173,7 @@ function checkpointText({ seq, hash, at }: AuditHead): string {
  * A head is an entry's number and hash, and so stands for the whole trail up to it. With write access to the database one can
  * recompute the whole chain, but not sign it without the installation's key.
  */
-export interface SignedHead extends AuditHead {
-  /** Which key signed it, as `auditPublicKey` writes keys. */
-  key: string;
-  /** Ed25519 (RFC 8032) over `headText`, base64. */
-  signature: string;
-}
+export interface SignedHead extends AuditHead, Signature {}
 
 /**
  * Where the trail begins: the installation deleted the entries before it, and its key signs this head as a checkpoint. The
@@ -204,7 +203,7 @@ export function isSignedCheckpoint(checkpoint: AuditCheckpoint): boolean {
 }
 
 /** Whether a key, as `auditPublicKey` writes it, has signed a text. */
-export function isSigned(text: string, by: { key: string; signature: string }): boolean {
+export function isSigned(text: string, by: Signature): boolean {
   const key = parseKey(by.key);
   return key !== undefined && verify(null, Buffer.from(text), key, Buffer.from(by.signature, 'base64'));
 }
@@ -218,13 +217,6 @@ function parseKey(text: string): KeyObject | undefined {
   } catch {
     return undefined;
   }
-}
-
-interface Signature {
-  /** Which key signed, as `auditPublicKey` writes keys. */
-  key: string;
-  /** Ed25519 (RFC 8032), base64. */
-  signature: string;
 }
 
 export interface AuditKey {

@@ -3,7 +3,7 @@ import type { Problem } from '../../domain/installation-state.ts';
 import { askKey } from '../../gateway/ssh/login/ask-key.ts';
 import type { Logger } from '../../lib/log.ts';
 import { startRounds } from '../../lib/rounds.ts';
-import { listLoginNodes } from '../../store/clusters/login-nodes.ts';
+import { listLoginNodes } from '../../store/clusters/observations.ts';
 import type { Reader, Store } from '../../store/engine/index.ts';
 import type { ServiceKeys } from './service-keys.ts';
 

@@ -46,12 +46,8 @@ export async function addObservedGpuTime(
 }
 
 async function saveGpuDay(tx: Tx, clusterId: string, { day, source, seconds }: KnownGpuDay): Promise<void> {
-  const key = { cluster_id: clusterId, day };
-  await saveRow(tx.db, 'gpu_days', ['cluster_id', 'day'], {
-    ...key,
-    source,
-    seconds: JSON.stringify(seconds),
-  });
+  const row = { cluster_id: clusterId, day, source, seconds: JSON.stringify(seconds) };
+  await saveRow(tx.db, 'gpu_days', ['cluster_id', 'day'], row);
   const oldest = lastDays(tx.now, mostGpuDays).at(-1) ?? dayOf(tx.now);
   await tx.db.deleteFrom('gpu_days').where('cluster_id', '=', clusterId).where('day', '<', oldest).execute();
 }

@@ -78,7 +78,6 @@ export async function recordMachines(
       cluster_id: clusterId,
       name,
       lifecycle_state: 'registered',
-      retired_at: null,
       report,
       report_generation: 1,
       observed_at: at,

@@ -8,6 +8,7 @@ import type { Selectable } from 'kysely';
 import {
   isRecent,
   type KubernetesReport,
+  type LoginNodeReport,
   type MachineReport,
   type SideReport,
   type SlurmReport,
@@ -17,6 +18,7 @@ import {
   allSides,
   type Cluster,
   type ClusterReport,
+  type KeptSlurmReport,
   mergeMachines,
   mergeSides,
   type Observation,
@@ -43,17 +45,14 @@ import { recordMachines } from './machines.ts';
 async function updateKubernetesVersions(
   tx: Tx,
   clusterId: string,
-  { version, kubeletVersion }: Pick<KubernetesReport, 'version' | 'kubeletVersion'>,
+  reported: Pick<KubernetesReport, 'version' | 'kubeletVersion'>,
 ): Promise<void> {
   const cluster = await findRow(tx.db, 'clusters', { id: clusterId });
   if (!cluster) return;
-  const isNewTarget = version !== undefined && version !== cluster.kubernetes_version;
-  const isNewKubelet = kubeletVersion !== undefined && kubeletVersion !== cluster.kubelet_version;
-  if (!isNewTarget && !isNewKubelet) return;
-  const change = {
-    ...(isNewTarget ? { kubernetes_version: version } : {}),
-    ...(isNewKubelet ? { kubelet_version: kubeletVersion } : {}),
-  };
+  const { version = cluster.kubernetes_version, kubeletVersion = cluster.kubelet_version } = reported;
+  const isNewTarget = version !== cluster.kubernetes_version;
+  if (!isNewTarget && kubeletVersion === cluster.kubelet_version) return;
+  const change = { kubernetes_version: version, kubelet_version: kubeletVersion };
   await updateCluster(tx, clusterId, change, { raised: isNewTarget ? ['version_generation'] : [] });
 }
 
@@ -268,4 +267,51 @@ async function saveAccounts(tx: Tx, clusterId: string, accounts: SlurmReport['ac
   for (const userId of unnamed.keys())
     await deleteRows(tx.db, 'observed_accounts', { cluster_id: clusterId, user_id: userId });
   return isNews || unnamed.size > 0;
+}
+
+interface ReportedLoginNode {
+  cluster: string;
+  node: LoginNodeReport;
+  /** Of an account on the node; undefined where there is none. */
+  username: string | undefined;
+}
+
+/** Of clusters that are in use, by the name of the cluster. */
+export async function listLoginNodes(db: Reader): Promise<ReportedLoginNode[]> {
+  const rows = await db
+    .selectFrom('clusters as c')
+    .innerJoin('observations as o', (join) =>
+      join.onRef('o.cluster_id', '=', 'c.id').on('o.side', '=', 'slurm'),
+    )
+    .select(['c.id', 'c.name', 'c.organization_id', 'o.report', 'o.list_version'])
+    .where('c.scheduler', '=', 'sunk')
+    .orderBy('c.name')
+    .execute();
+  const all = rows.map(async ({ name, organization_id, report, list_version }) => {
+    const { loginNodes } = parseReport<KeptSlurmReport>(report);
+    const listed = await findListedUsername(db, organization_id, list_version);
+    return loginNodes.map((node) => ({ cluster: name, node, username: node.username ?? listed }));
+  });
+  return (await Promise.all(all)).flat();
+}
+
+/** A username from a version of the organization's list, of a person with keys if there is one: others may be locked. */
+async function findListedUsername(
+  db: Reader,
+  organizationId: string,
+  version: number,
+): Promise<string | undefined> {
+  const row = await db
+    .selectFrom('access_list_users as l')
+    .innerJoin('organization_usernames as n', (join) =>
+      join.onRef('n.org_id', '=', 'l.org_id').onRef('n.user_id', '=', 'l.user_id'),
+    )
+    .select('n.username')
+    .where('l.org_id', '=', organizationId)
+    .where('l.since_version', '<=', version)
+    .where((eb) => eb.or([eb('l.until_version', 'is', null), eb('l.until_version', '>', version)]))
+    .orderBy('l.desired_login_state')
+    .limit(1)
+    .executeTakeFirst();
+  return row?.username;
 }

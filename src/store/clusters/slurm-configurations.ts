@@ -145,12 +145,6 @@ function newestFirst(db: Reader, clusterId: string) {
     .orderBy('generation', 'desc');
 }
 
-/** A cluster's configuration; empty while it was never written. */
-async function findSlurmConfiguration(db: Reader, clusterId: string): Promise<SlurmConfiguration> {
-  const row = await findRow(db, 'scheduler_configurations', { cluster_id: clusterId });
-  return parse(row);
-}
-
 /** A cluster's configuration with its generation, as a manifest carries them. */
 export async function findSchedulerState(
   db: Reader,
@@ -197,7 +191,7 @@ export async function updateSlurmConfiguration(
   tx: Tx,
   { clusterId, configuration, userId, auditSeq }: Replacement & { clusterId: string; auditSeq: number },
 ): Promise<string[]> {
-  const before = await findSlurmConfiguration(tx.db, clusterId);
+  const before = parse(await findRow(tx.db, 'scheduler_configurations', { cluster_id: clusterId }));
   const changed = changedFields(before, configuration);
   const at = toTime(tx.now);
   if (changed.length === 0) {
@@ -261,6 +255,7 @@ export async function copyDefaultSlurmConfiguration(
   });
 }
 
+/** Empty where none was ever written. */
 function parse(row: { configuration: string } | undefined): SlurmConfiguration {
   return row ? (JSON.parse(row.configuration) as SlurmConfiguration) : {};
 }

@@ -11,7 +11,7 @@ import {
 } from '../../domain/clusters/storage-purchase.ts';
 import { newId } from '../../domain/id.ts';
 import type { Reader, Tx } from '../engine/index.ts';
-import { findRow, insertRow, updateRows } from '../engine/rows.ts';
+import { findRow, inCamelCase, insertRow, updateRows } from '../engine/rows.ts';
 import { toTime } from '../engine/time.ts';
 import type { Schema } from '../generated/schema.ts';
 import { listReportedStorage } from './observations.ts';
@@ -93,16 +93,13 @@ function columnsOf({ now }: Tx, { organizationId, clusterId, type, bytes }: Stor
   return { ...offer, created_by_user_id: userId, created_at: toTime(now) };
 }
 
-function offerOf(row: Selectable<Schema['storage_quotes'] | Schema['storage_purchases']>) {
-  const { id, organization_id: organizationId, cluster_id: clusterId, storage_type: type, bytes } = row;
-  return { id, organizationId, clusterId, type, bytes, createdAt: row.created_at };
+function quoteOf({ storage_type: type, ...row }: Selectable<Schema['storage_quotes']>): StorageQuote {
+  return { ...inCamelCase(row), type };
 }
 
-function quoteOf(row: Selectable<Schema['storage_quotes']>): StorageQuote {
-  return { ...offerOf(row), currentBytes: row.current_bytes, expiresAt: row.expires_at };
-}
-
-function purchaseOf(row: Selectable<Schema['storage_purchases']>): StoragePurchase {
-  const { quote_id: quoteId, created_by_user_id: createdByUserId, state } = row;
-  return { ...offerOf(row), quoteId, createdByUserId, state };
+function purchaseOf({
+  storage_type: type,
+  ...row
+}: Selectable<Schema['storage_purchases']>): StoragePurchase {
+  return { ...inCamelCase(row), type };
 }

@@ -97,43 +97,23 @@ async function openFile(opening: Opening): Promise<Connections> {
 }
 
 async function openServer(url: string, serverId: string, opening: Opening): Promise<Connections> {
-  const { dataDir, isMigrating, unlessOpen, log, stopping, isCopying } = opening;
+  const { dataDir, isMigrating, unlessOpen, schema: known, log, stopping, isCopying } = opening;
   const timeline = timelineNote(dataDir, isMigrating);
   const connections = unlessOpen.use(
     await openPostgres(url, { serverId, log, stopping, isCopying, timeline }),
   );
   const name = describePostgres(parsePostgresUrl(url));
-  if (opening.unchanged) await requireAsItIs(connections, name, opening);
-  else await migrateShared(connections, name, opening);
+  if (opening.unchanged) await requireMigrated(connections.reader, name, known);
+  else
+    await connections.migrating(async (db) => {
+      if (isMigrating) await migrate(db, name, { isShared: true, known });
+      else await requireMigrated(db, name, known);
+      if (isCopying) return;
+      await refuseUnfit(db, name, dataDir, opening.secrets);
+      await noteInstallation(db, dataDir);
+    });
   await connections.begin?.();
   return connections;
-}
-
-async function requireAsItIs(
-  { reader }: Connections,
-  name: string,
-  { schema }: DatabaseOptions,
-): Promise<void> {
-  try {
-    await requireMigrated(reader, name, schema);
-  } catch (error) {
-    const fault = faultMessage(error);
-    if (fault === undefined) throw error;
-    throw new DomainError('service_unavailable', `The database ${name} cannot be used: ${fault}.`, {
-      cause: error,
-    });
-  }
-}
-
-async function migrateShared(connections: Connections, name: string, options: Opening): Promise<void> {
-  const { dataDir } = options;
-  await connections.migrating(async (db) => {
-    if (options.isMigrating) await migrate(db, name, { isShared: true, known: options.schema });
-    else await requireMigrated(db, name, options.schema);
-    if (options.isCopying) return;
-    await refuseUnfit(db, name, dataDir, options.secrets);
-    await noteInstallation(db, dataDir);
-  });
 }
 
 /** Throws `invalid_state` with a sentence where it cannot be opened. */

@@ -19,7 +19,6 @@ export type {
   Connections,
   CopyOptions,
   DatabaseFault,
-  Others,
   SchemaObjects,
 } from './dialect.ts';
 export {

@@ -1,6 +1,6 @@
 /** Short messages between the servers of a database, to those that run now: nothing keeps them, and they can be lost. */
 import { EventEmitter } from 'node:events';
-import type { Others } from './engine.ts';
+import type { Others } from './dialect.ts';
 
 export interface Messages {
   /**
@@ -48,6 +48,22 @@ export function createMessages(
       }
     },
   };
+}
+
+/** Things in as few lists as may be, at least one, each of which is below so many bytes as JSON, or has one thing alone. */
+export function inParts<T extends object>(things: readonly T[], mostBytes: number): T[][] {
+  const parts: T[][] = [[]];
+  let bytes = 0;
+  for (const thing of things) {
+    const size = Buffer.byteLength(JSON.stringify(thing)) + 1;
+    if (bytes + size > mostBytes && bytes > 0) {
+      parts.push([]);
+      bytes = 0;
+    }
+    parts.at(-1)?.push(thing);
+    bytes += size;
+  }
+  return parts;
 }
 
 /** `error` is special to an emitter. */

@@ -46,8 +46,9 @@ export async function listMigrations(db: Kysely<Schema>): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
+/** Throws a `DomainError` with a sentence where it is not there, or cannot be read. */
 export async function requireMigrated(db: Kysely<Schema>, name: string, known?: KnownSchema): Promise<void> {
-  const state = schemaState(await listMigrations(db), known);
+  const state = schemaState(await migrationsIn(db, name), known);
   if (state === 'ancient') throw refuseAncient(name);
   if (state === 'current' || state === 'newer') return;
   throw new DomainError(
@@ -73,9 +74,7 @@ export async function migrate(
   name: string,
   { isShared = false, known = own, beforeMigrations }: MigrateOptions = {},
 ): Promise<void> {
-  const made = await listMigrations(db).catch((error: unknown) => {
-    throw migrationError(error, name);
-  });
+  const made = await migrationsIn(db, name);
   const state = schemaState(made, known);
   if (state === 'ancient') throw refuseAncient(name);
   if (state === 'newer') {
@@ -93,6 +92,12 @@ export async function migrate(
   } catch (error) {
     throw migrationError(error, name);
   }
+}
+
+function migrationsIn(db: Kysely<Schema>, name: string): Promise<string[]> {
+  return listMigrations(db).catch((error: unknown) => {
+    throw migrationError(error, name);
+  });
 }
 
 function refuseNewer(name: string, isShared: boolean): DomainError {

@@ -26,9 +26,18 @@ export function setQueries(db: Kysely<Schema>, queries: Queries): void {
   queriesOf.set(db, queries);
 }
 
-/** What is asked of a transaction that is over is refused. */
-export function removeQueries(db: Kysely<Schema>): void {
-  queriesOf.delete(db);
+/** Runs the body of a transaction, to which these belong: what is asked of it when it is over is refused. */
+export async function withQueries<T>(
+  db: Transaction<Schema>,
+  queries: Queries,
+  body: (db: Transaction<Schema>) => Promise<T>,
+): Promise<T> {
+  setQueries(db, queries);
+  try {
+    return await body(db);
+  } finally {
+    queriesOf.delete(db);
+  }
 }
 
 /** Whose SQL it takes; undefined where it is over. */

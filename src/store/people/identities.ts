@@ -137,7 +137,7 @@ export interface PasswordAccount {
   userId: string;
   email: string;
   displayName: string;
-  preferredUsername: string | undefined;
+  preferredUsername: string | null;
   passwordHash: string;
   /** How often the password was changed. What was signed in to with an earlier one is over. */
   passwordGeneration: number;
@@ -182,7 +182,7 @@ export async function endAllSignIns(tx: Tx, userId: string): Promise<void> {
 /** The active person with this primary email, in any case, who has a password; undefined when there is none. */
 export async function findPassword(reader: Reader, email: string): Promise<PasswordAccount | undefined> {
   const named = accounts(reader).where('users.primary_email', '=', foldEmail(email.trim()));
-  return account(await named.executeTakeFirst());
+  return named.executeTakeFirst();
 }
 
 /** The active person with this ID who has a password; undefined when there is none. */
@@ -190,10 +190,8 @@ export async function findPasswordOfUser(
   reader: Reader,
   userId: string,
 ): Promise<PasswordAccount | undefined> {
-  return account(await accounts(reader).where('users.id', '=', userId).executeTakeFirst());
+  return accounts(reader).where('users.id', '=', userId).executeTakeFirst();
 }
-
-type Row = Awaited<ReturnType<ReturnType<typeof accounts>['executeTakeFirst']>>;
 
 function accounts(reader: Reader) {
   return reader
@@ -209,8 +207,4 @@ function accounts(reader: Reader) {
     ])
     .where('users.kind', '=', 'person')
     .where('users.lifecycle_state', '=', 'active');
-}
-
-function account(row: Row): PasswordAccount | undefined {
-  return row && { ...row, preferredUsername: row.preferredUsername ?? undefined };
 }

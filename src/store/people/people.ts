@@ -191,14 +191,10 @@ export async function createPerson(tx: Tx, person: { email: string; displayName:
     kind: 'person',
     primary_email: foldEmail(person.email),
     display_name: person.displayName,
-    preferred_username: null,
     login_shell: '/bin/bash',
     lifecycle_state: 'active',
     created_at: at,
     updated_at: at,
-    last_sign_in_at: null,
-    signed_out_at: null,
-    erased_at: null,
   });
   return id;
 }

@@ -30,13 +30,8 @@ async function awaitDrops(
     without.set(id, Math.max(without.get(id) ?? 0, until ?? version + 1));
   }
   for (const [clusterId, version] of without) {
-    await insertRow(tx.db, 'key_drops', {
-      cluster_id: clusterId,
-      key_id: keyId,
-      user_id: userId,
-      version,
-      dropped_at: null,
-    });
+    const drop = { cluster_id: clusterId, key_id: keyId, user_id: userId, version };
+    await insertRow(tx.db, 'key_drops', drop);
   }
 }
 

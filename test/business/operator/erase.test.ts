@@ -309,6 +309,7 @@ test('of what a person was called before, no operation leaves anything, whicheve
         ...entry,
         operation,
         target: former.join(),
+        reason: former.join(),
         subjectUserId: id,
         details: `${bob} → second@physics.example, Roberto Roe, bertie, albert, subject-of-bob of ${issuer}, another-of-bob`,
       });
@@ -332,7 +333,7 @@ test('of what a person was called before, no operation leaves anything, whicheve
   await erasures.stop();
   const rows = await store.read
     .selectFrom('audit_entries')
-    .select(['operation', 'target', 'details', 'subject_user_id'])
+    .select(['operation', 'target', 'reason', 'details', 'subject_user_id'])
     .execute();
   const theirs = rows.filter((row) => row.subject_user_id === id);
   assert.ok(theirs.length >= auditOperations().length);

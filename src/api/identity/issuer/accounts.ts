@@ -59,6 +59,6 @@ export function claimsOf(account: PasswordAccount): Claims {
     // The operator gives out addresses and passwords together, so an address here was verified by them.
     email_verified: true,
     name: account.displayName,
-    ...(account.preferredUsername === undefined ? {} : { preferred_username: account.preferredUsername }),
+    ...(account.preferredUsername === null ? {} : { preferred_username: account.preferredUsername }),
   };
 }

@@ -7,7 +7,7 @@ import { messageOf } from '../../../lib/error-message.ts';
 import type { Logger } from '../../../lib/log.ts';
 import { Questions } from '../../../lib/questions.ts';
 import type { Store } from '../../../store/engine/index.ts';
-import type { Messages } from '../../../store/engine/messages.ts';
+import { inParts, type Messages } from '../../../store/engine/messages.ts';
 import { listServers } from '../../../store/servers/servers.ts';
 import type { Answers, Peers } from './peers.ts';
 
@@ -21,6 +21,8 @@ interface Asked {
 
 /** Most questions of a topic answered at once. A server that works correctly never asks more. */
 const mostAnswering = 256;
+/** Of an answer in one message, with what stands around it. */
+const mostBytes = 3_500;
 
 export function createAsking(store: Store, log: Logger): Pick<Peers, 'ask' | 'answer'> & { stop(): void } {
   const { messages, server } = store;
@@ -85,7 +87,7 @@ function answerQuestions(
   let answering = 0;
   const reply = async (body: unknown) => {
     const { id } = body as { id: string };
-    const all = inMessages(await answerTo(body));
+    const all = inParts(await answerTo(body), mostBytes);
     for (const [index, parts] of all.entries())
       await messages.send('answer', { id, parts, isLast: index === all.length - 1 });
   };
@@ -98,22 +100,4 @@ function answerQuestions(
         answering -= 1;
       });
   });
-}
-
-/** With what stands around them they fit into a message. */
-const mostBytes = 3_500;
-
-function inMessages(answer: Answers): object[][] {
-  const messages: object[][] = [[]];
-  let bytes = 0;
-  for (const part of answer) {
-    const size = Buffer.byteLength(JSON.stringify(part)) + 1;
-    if (bytes + size > mostBytes && messages.at(-1)?.length) {
-      messages.push([]);
-      bytes = 0;
-    }
-    messages.at(-1)?.push(part);
-    bytes += size;
-  }
-  return messages;
 }

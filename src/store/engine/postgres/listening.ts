@@ -14,6 +14,7 @@ import { DomainError } from '../../../domain/error.ts';
 import type { Logger } from '../../../lib/log.ts';
 import { type Change, readChanges } from '../changes.ts';
 import type { Others } from '../dialect.ts';
+import { inParts } from '../messages.ts';
 import { lastRow, quote, type Session } from './connect.ts';
 import { PostgresError } from './fault.ts';
 import type { Primary } from './primary.ts';
@@ -105,7 +106,8 @@ export class Listening {
 
   /** The statements that announce a commit, for the end of its transaction. */
   notifying(version: number, changes: readonly Change[]): string {
-    return partsOf(changes)
+    const parts: (readonly Change[])[] = inParts(changes, mostBytes);
+    return (parts.length > mostParts ? [everything] : parts)
       .map((c) => ({ s: this.#options.serverId, v: version, ...(c.length > 0 && { c }) }))
       .map((payload) => notify.replace('$1', () => quote(JSON.stringify(payload))))
       .join('; ');
@@ -224,22 +226,6 @@ async function askVersion(session: Session): Promise<number | undefined> {
   // Without a row, writes were ended (`endWrites`), and it answers all the same.
   if (!row) return 0;
   return row.standby ? undefined : row.version;
-}
-
-/** Changes as they fit into notifications. */
-function partsOf(changes: readonly Change[]): object[][] {
-  const parts: object[][] = [[]];
-  let bytes = 0;
-  for (const change of changes) {
-    const size = Buffer.byteLength(JSON.stringify(change)) + 1;
-    if (bytes + size > mostBytes) {
-      parts.push([]);
-      bytes = 0;
-    }
-    bytes += size;
-    parts.at(-1)?.push(change);
-  }
-  return parts.length > mostParts ? [[...everything]] : parts;
 }
 
 /** Undefined where it is none of ours. */

@@ -7,7 +7,7 @@ import { CompiledQuery, type Kysely } from 'kysely';
 import pg from 'pg';
 import type { Schema } from '../../generated/schema.ts';
 import type { Reading } from '../dialect.ts';
-import { removeQueries, setQueries } from '../queries.ts';
+import { setQueries, withQueries } from '../queries.ts';
 import type { Result, Session, Use } from './connect.ts';
 import { PostgresError, postgresError, readError } from './fault.ts';
 import { kyselyOn, queriesOf } from './kysely.ts';
@@ -122,15 +122,10 @@ function snapshotsOn(pool: pg.Pool): Reading['readSnapshot'] {
     };
   });
   return (body) =>
-    kysely.transaction().execute(async (db) => {
-      setQueries(
-        db,
-        queriesOf((sql, parameters) => db.executeQuery(CompiledQuery.raw(sql, [...parameters]))),
+    kysely.transaction().execute((db) => {
+      const queries = queriesOf((sql, parameters) =>
+        db.executeQuery(CompiledQuery.raw(sql, [...parameters])),
       );
-      try {
-        return await body(db);
-      } finally {
-        removeQueries(db);
-      }
+      return withQueries(db, queries, body);
     });
 }

@@ -7,14 +7,14 @@
  * that are started together are sent together, and a statement that returns nothing is sent with the next one. PostgreSQL
  * rejects everything after a failed statement of a transaction, so the commit fails where one that was not awaited did.
  */
+import { setTimeout as wait } from 'node:timers/promises';
 import type { Kysely, Transaction } from 'kysely';
 import type { Schema } from '../../generated/schema.ts';
 import type { Change } from '../changes.ts';
-import { removeQueries, setQueries } from '../queries.ts';
-import { lastRow, type Result, type Session } from './connect.ts';
-import { type Committing, incarnationOf, isOfStandby, outcomeOf } from './doubt.ts';
+import { withQueries } from '../queries.ts';
+import { lastRow, type Result, type Session, type Warning } from './connect.ts';
 import { CommitInDoubt, failureToBegin, MovedAway, PostgresError, postgresError } from './fault.ts';
-import { kyselyOn } from './kysely.ts';
+import { kyselyOn, queriesOf } from './kysely.ts';
 import type { Listening } from './listening.ts';
 import type { Primary } from './primary.ts';
 
@@ -83,24 +83,21 @@ export class Writes {
       commit: () => this.#commit(write),
       rollback: async () => void (await session.script('rollback').catch(() => session.destroy())),
     }));
-    return writer.transaction().execute(async (db) => {
-      setQueries(db, {
-        engine: 'postgres',
-        run: async <Row>(sql: string, parameters: readonly unknown[]) =>
-          (await write.run(sql, parameters)).rows as Row[],
-        send: (sql, parameters) => write.send(sql, parameters),
-        countChanges: () => (write.failure || !session.isOpen ? Number.NaN : write.changed),
-        dataVersion: async () => {
-          await write.begun;
-          return write.version;
-        },
-      });
+    return writer.transaction().execute((db) => {
       changesOf.set(db, write.changes);
-      try {
-        return await body(db);
-      } finally {
-        removeQueries(db);
-      }
+      return withQueries(
+        db,
+        {
+          ...queriesOf((sql, parameters) => write.run(sql, parameters)),
+          send: (sql, parameters) => write.send(sql, parameters),
+          countChanges: () => (write.failure || !session.isOpen ? Number.NaN : write.changed),
+          dataVersion: async () => {
+            await write.begun;
+            return write.version;
+          },
+        },
+        body,
+      );
     });
   }
 
@@ -145,13 +142,14 @@ export class Writes {
 /** What the transactions under way announce. */
 const changesOf = new WeakMap<Kysely<Schema>, Change[]>();
 
-class Write implements Committing {
+class Write {
   readonly writing: Writing;
   readonly flush: boolean;
   readonly began = performance.now();
   readonly changes: Change[] = [];
   /** Resolves when it has the lock; what was sent meanwhile counts for nothing where it rejects. */
   begun: Promise<void> = Promise.resolve();
+  /** Its number, by which it can be asked afterwards what became of it. */
   xid = '';
   version = 0;
   /** How many statements changed something, or may have. */
@@ -231,4 +229,83 @@ class Write implements Committing {
     this.version = row.version;
     this.xid = row.xid;
   }
+}
+
+/** How long the database is asked; the caller of the write waits that long. */
+const doubtMs = 10_000;
+const betweenAsksMs = 100;
+
+/** What became of a commit whose answer was lost; undefined where the database cannot say, or no standby takes what is written. */
+async function outcomeOf(asked: Write, primary: Primary): Promise<'committed' | 'aborted' | undefined> {
+  const until = performance.now() + doubtMs;
+  do {
+    const status = await askOutcome(asked, primary, until).catch(() => 'in progress');
+    if (status === 'committed' || status === 'aborted') return status;
+    if (status === null) return undefined;
+    await wait(betweenAsksMs);
+  } while (performance.now() < until);
+  return undefined;
+}
+
+async function askOutcome(asked: Write, primary: Primary, until: number): Promise<string | null> {
+  let isAlone = false;
+  const session = await primary.connect('writing');
+  session.on('warning', (warning) => {
+    if (isOfStandby(warning)) isAlone = true;
+  });
+  const leftMs = Math.max(1, Math.round(until - performance.now()));
+  const late = setTimeout(() => session.destroy(), leftMs);
+  try {
+    const status = await statusOf(session, asked);
+    if (status !== 'committed' || !asked.flush) return status;
+    const isWritten = await writeBehind(session, leftMs);
+    return isWritten && !isAlone ? status : 'in progress';
+  } catch (error) {
+    // A server that took over has not come to this number: what had it is not there.
+    if (error instanceof PostgresError && error.sqlState === '22023') return 'aborted';
+    throw error;
+  } finally {
+    clearTimeout(late);
+    await session.close();
+  }
+}
+
+async function statusOf(session: Session, asked: Write): Promise<string | null> {
+  const { rows } = await session.query(
+    `select pg_xact_status($1::xid8) as status, ${incarnation} as incarnation`,
+    [asked.xid],
+  );
+  const [row] = rows as { status: string | null; incarnation: string }[];
+  // The number may be another transaction's by now, of which we would say that it was ours.
+  if (row?.status === 'committed' && row.incarnation !== asked.incarnation) return null;
+  return row?.status ?? null;
+}
+
+/**
+ * Commits a write of our own, which changes nothing. One that ended while it waited for its standby is committed here, and
+ * on this host alone; a standby that has this write has all that was committed before.
+ */
+async function writeBehind(session: Session, leftMs: number): Promise<boolean> {
+  const results = await session.script(
+    `begin; set local lock_timeout to ${leftMs}; update store_version set version = version; commit`,
+  );
+  return results.at(-2)?.rowCount === 1 && results.at(-1)?.command === 'COMMIT';
+}
+
+/** Whether a commit was answered that is on this host alone. Texts of warnings are in the database's language. */
+function isOfStandby({ message, routine }: Warning): boolean {
+  return routine === 'SyncRepWaitForLSN' || message.includes('synchronous replication');
+}
+
+/**
+ * What differs between one run of PostgreSQL and the next: its start, its timeline, and its last statistics reset, which also
+ * follows a crash of one of its processes. After a crash or a failover, PostgreSQL can give the number of a lost transaction to another one.
+ */
+const incarnation = `extract(epoch from pg_postmaster_start_time())::text
+  || ' ' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)
+  || ' ' || coalesce((select extract(epoch from stats_reset)::text from pg_stat_bgwriter), '')`;
+
+async function incarnationOf(session: Session): Promise<string> {
+  const { rows } = await session.query(`select ${incarnation} as incarnation`);
+  return (rows as { incarnation: string }[])[0]?.incarnation ?? '';
 }

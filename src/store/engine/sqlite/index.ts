@@ -15,7 +15,7 @@ import Database from 'better-sqlite3';
 import type { Kysely, Transaction } from 'kysely';
 import type { Schema } from '../../generated/schema.ts';
 import type { Connections } from '../dialect.ts';
-import { type Queries, removeQueries, setQueries } from '../queries.ts';
+import { type Queries, setQueries, withQueries } from '../queries.ts';
 import {
   type Checkpoints,
   createCheckpoints,
@@ -36,7 +36,6 @@ import {
 } from './kysely.ts';
 
 export interface SqliteConnections extends Connections {
-  readonly writer: Kysely<Schema>;
   /**
    * From now on flushes run on another thread; for the one process that serves. When a flush fails, `onFailure` is called,
    * which ends the process: what was written since cannot be trusted, and no transaction resolves any more.
@@ -62,13 +61,12 @@ export function openSqlite(file: string): SqliteConnections {
   const commit = <T>(body: Body<T>, beforeCommit = reading.end) =>
     transaction(writer, writing, body, beforeCommit);
   return {
-    writer,
     migrating: (body) => body(writer),
     reader: open(reading, 'single queries'),
     readSnapshot: (body) => transaction(snapshots, repeating, body),
     async transact(body, { flush }) {
       await threads?.checkpoints.done();
-      if (!threads) return flush ? commit(body) : unflushed(database, () => commit(body));
+      if (!threads) return commit(body);
       const both = [reading, repeating];
       const result = await (flush ? flushed(threads, both, (before) => commit(body, before)) : commit(body));
       threads.checkpoints.begin(writing);
@@ -114,16 +112,6 @@ async function flushed<T>(
     return result;
   } finally {
     for (const one of moments) one.release();
-  }
-}
-
-/** Commits what outlives this process, and a power cut only once something behind it was flushed. */
-async function unflushed<T>(database: Database.Database, commit: () => Promise<T>): Promise<T> {
-  database.pragma('synchronous = NORMAL');
-  try {
-    return await commit();
-  } finally {
-    database.pragma('synchronous = FULL');
   }
 }
 
@@ -186,14 +174,11 @@ function transaction<T>(
   body: Body<T>,
   beforeCommit?: () => void,
 ): Promise<T> {
-  return database.transaction().execute(async (db) => {
-    setQueries(db, queriesWith(statements));
-    try {
+  return database.transaction().execute((db) =>
+    withQueries(db, queriesWith(statements), async () => {
       const result = await body(db);
       beforeCommit?.();
       return result;
-    } finally {
-      removeQueries(db);
-    }
-  });
+    }),
+  );
 }
