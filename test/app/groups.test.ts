@@ -109,7 +109,7 @@ test('a person whose rules cannot be applied keeps no other waiting, and is trie
   await startWith(store, [ssh]);
   const run = (statement: string) => store.write(({ db }) => sql.raw(statement).execute(db));
   await run(
-    `create trigger refuse before insert on member_permissions when new.user_id = '${userId}' begin select raise(abort, 'no'); end`,
+    `create trigger refuse before insert on holdings when new.user_id = '${userId}' begin select raise(abort, 'no'); end`,
   );
   await startWith(store, [read]);
   assert.deepEqual(await permissionsOf(store, 'eve'), ['clusters.ssh']);

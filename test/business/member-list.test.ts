@@ -54,7 +54,7 @@ test('a list of many members is whole, oldest first, and as of the last change o
   const granting = { as: 'm0', method: 'PUT', body: { permissions: ['clusters.ssh'] } };
   assert.equal((await app.write(`${path}/members/${some}/permissions`, granting)).status, 200);
   assert.deepEqual((await permissions()).permissions, ['clusters.ssh']);
-  await change(sql`delete from member_permissions where user_id = ${some}`);
+  await change(sql`delete from holdings where user_id = ${some} and kind = 'permission'`);
   assert.deepEqual((await permissions()).permissions, []);
   const removing = { as: 'm0', method: 'POST' };
   assert.equal((await app.write(`${path}/members/${some}/remove`, removing)).status, 200);

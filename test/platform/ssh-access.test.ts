@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import { alpha, beta, eventually, physics, type Reply, startTestApp } from '../support/app.ts';
 import { freePorts } from '../support/ports.ts';
 import { keygenFingerprint, newPublicKey } from '../support/ssh-keys.ts';
+import { granting } from '../support/store.ts';
 import { setSimulated } from './support.ts';
 
 test('GET /clusters/{clusterId}/ssh-access', async (t) => {
@@ -111,8 +112,8 @@ test('GET /clusters/{clusterId}/ssh-access', async (t) => {
     const { id } = (await service.business('/me', { as: 'eve' })).body.user;
     await service.app.store.write(async ({ db, changed }) => {
       await db
-        .insertInto('member_permissions')
-        .values({ org_id: org, user_id: id, permission: 'clusters.ssh.admin' })
+        .insertInto('holdings')
+        .values(granting({ organizationId: org, userId: id }, 'clusters.ssh.admin'))
         .execute();
       changed({ kind: 'organization', organizationId: org });
     });

@@ -13,12 +13,12 @@ import { updateListedUsers } from '../../src/store/access/access-list-users.ts';
 import { acceptAccessLists, createAccessList, findManifest } from '../../src/store/access/access-lists.ts';
 import { recordSlurmReport } from '../../src/store/clusters/observations.ts';
 import type { Store } from '../../src/store/engine/index.ts';
-import { insertRow, updateRows } from '../../src/store/engine/rows.ts';
+import { deleteRows, insertRow, updateRows } from '../../src/store/engine/rows.ts';
 import { recordSignIn } from '../../src/store/people/people.ts';
 import { createSshKey, revokeSshKey } from '../../src/store/people/ssh-keys.ts';
 import { mulberry } from '../support/random.ts';
 import { newPublicKey } from '../support/ssh-keys.ts';
-import { isFull, isOnFile, openTestStore } from '../support/store.ts';
+import { granting, isFull, isOnFile, openTestStore } from '../support/store.ts';
 
 /** A round takes ten times as long on PostgreSQL: there, one history, in which everything that is wanted comes up soon. */
 const soonSeed = 26;
@@ -137,18 +137,14 @@ async function change(world: World): Promise<void> {
     () => toggle('organizations', 'retired', 8),
     () =>
       store.write(async ({ db }) => {
-        await db.deleteFrom('member_permissions').where('user_id', '=', userId).execute();
+        await deleteRows(db, 'holdings', { user_id: userId, kind: 'permission' });
         const permission = ['clusters.ssh', 'clusters.ssh.admin', 'clusters.configure', 'clusters.read'][
           pick(4)
         ];
         if (permission === undefined || pick(4) === 0) return;
         const end = pick(2) === 0 ? new Date(world.clock.now + pick(300) * 60_000).toISOString() : null;
-        await insertRow(db, 'member_permissions', {
-          org_id: organizationId,
-          user_id: userId,
-          permission,
-          expires_at: end,
-        });
+        const row = granting({ organizationId, userId }, permission);
+        await insertRow(db, 'holdings', { ...row, expires_at: end });
       }),
     () =>
       store.write(({ db }) =>

@@ -21,12 +21,12 @@ import {
 import { findClusterByName, listDrivenClusters, startRelease } from '../../src/store/clusters/clusters.ts';
 import { recordSlurmReport } from '../../src/store/clusters/observations.ts';
 import type { Store } from '../../src/store/engine/index.ts';
-import { insertRow, updateRows } from '../../src/store/engine/rows.ts';
+import { deleteRows, insertRow, updateRows } from '../../src/store/engine/rows.ts';
 import { createGrant } from '../../src/store/organizations/grants.ts';
 import { createSshKey, revokeSshKey } from '../../src/store/people/ssh-keys.ts';
 import { mulberry } from '../support/random.ts';
 import { newPublicKey } from '../support/ssh-keys.ts';
-import { openTestStore, userId } from '../support/store.ts';
+import { granting, openTestStore, userId } from '../support/store.ts';
 
 const people = ['a', 'b', 'c', 'd', 'e'];
 const lab: Lab = {
@@ -136,11 +136,11 @@ async function step(
     );
   } else {
     const permission = permissionCatalog[pick(permissionCatalog.length)]?.key as PermissionKey;
-    const row = { org_id: organizationId, user_id: model.id, permission };
+    const row = granting({ organizationId, userId: model.id }, permission);
     await store.write(async ({ db }) => {
-      const where = db.deleteFrom('member_permissions').where('user_id', '=', model.id);
-      if (model.granted.has(permission)) await where.where('permission', '=', permission).execute();
-      else await db.insertInto('member_permissions').values(row).execute();
+      const { since: _, ...same } = row;
+      if (model.granted.has(permission)) await deleteRows(db, 'holdings', same);
+      else await insertRow(db, 'holdings', row);
     });
     if (!model.granted.delete(permission)) model.granted.add(permission);
   }
@@ -363,7 +363,7 @@ test('a list read again after rows of its past were deleted names only those who
   const add = async (email: string) => {
     const [id, permission] = [await userId(store, email), 'clusters.ssh' as PermissionKey];
     await store.write(({ db }) =>
-      insertRow(db, 'member_permissions', { org_id: organizationId, user_id: id, permission }),
+      insertRow(db, 'holdings', granting({ organizationId, userId: id }, permission)),
     );
     await updateListedUser(store, id);
     await acceptAccessLists(store, organizationId);

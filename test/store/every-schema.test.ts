@@ -10,7 +10,7 @@ import Database from 'better-sqlite3';
 import { inspectDatabase } from '../../src/store/data-dir/inspect.ts';
 import { openStore } from '../../src/store/data-dir/open-store.ts';
 import { restoreBackup } from '../../src/store/data-dir/restore.ts';
-import { listMembersAt } from '../../src/store/organizations/member-history.ts';
+import { listMembersAt } from '../../src/store/organizations/holdings.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import {
   hasFixture,

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { permissionCatalog } from '../../src/domain/access/permission.ts';
+import type { GroupRule } from '../../src/domain/organizations/group-rules.ts';
+import { applyGroups } from '../../src/store/organizations/apply-groups.ts';
 import { createMembership } from '../../src/store/organizations/membership-changes.ts';
 import { listAllGrantedPermissions } from '../../src/store/organizations/memberships.ts';
 import { createOrganization } from '../../src/store/organizations/organizations.ts';
@@ -24,6 +26,9 @@ test('the list of what everybody was granted is whole, wherever its pages end', 
       await createMembership(tx, {
         ...{ organizationId: id, userId, email, role: 'member', username: `person-${count}`, permissions },
       });
+      // Rules give every other one of them the same, which is in the list once.
+      const rule = { group: 'all', organization: 'physics', role: 'member', permissions: held } as GroupRule;
+      if (count % 2 === 0) await applyGroups(tx, { userId, email }, [rule], ['all']);
       if (held.length > 0) wanted.set(userId, held);
     }
     return id;

@@ -3,20 +3,20 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Role } from '../../src/domain/access/permission.ts';
 import type { Lab } from '../../src/domain/clusters/lab.ts';
+import { DomainError } from '../../src/domain/error.ts';
+import type { GroupRule } from '../../src/domain/organizations/group-rules.ts';
 import { toTime } from '../../src/store/engine/time.ts';
+import { applyGroups } from '../../src/store/organizations/apply-groups.ts';
 import {
   createGrant,
   listAllGrantsAt,
   listAllLiveGrants,
   revokeGrant,
 } from '../../src/store/organizations/grants.ts';
-import {
-  deleteOldHistory,
-  findHistoryStart,
-  listMembersAt,
-} from '../../src/store/organizations/member-history.ts';
+import { deleteOldHistory, findHistoryStart, listMembersAt } from '../../src/store/organizations/holdings.ts';
 import {
   createMembership,
+  removeByHand,
   removeMembership,
   updateMemberPermissions,
   updateMemberRole,
@@ -41,6 +41,11 @@ const lab: Lab = {
   ],
 };
 const keys = ['clusters.read', 'clusters.ssh', 'clusters.kubernetes', 'members.manage'];
+const rules: GroupRule[] = [
+  { group: 'see', organization: 'x', role: 'member', permissions: ['clusters.read'] },
+  { group: 'use', organization: 'x', role: 'member', permissions: ['clusters.read', 'clusters.ssh'] },
+  { group: 'run', organization: 'x', role: 'admin', permissions: [] },
+];
 /** `ROUNDS=10000` for a long run. */
 const rounds = Number(process.env['ROUNDS'] ?? (isOnFile && isFull ? 600 : 100));
 
@@ -50,7 +55,7 @@ async function present({ store }: TestStore, organizationId: string, now: number
   const members = await listMembers(store.read, organizationId);
   const shown = members.map(({ userId, role, username, createdAt }) => ({
     ...{ userId, role, username: username.username, memberSince: createdAt },
-    granted: granted.get(userId) ?? [],
+    granted: role === 'member' ? (granted.get(userId) ?? []) : [],
   }));
   const grants = await listAllLiveGrants(store.read, now);
   return { members: shown.sort((a, b) => (a.userId < b.userId ? -1 : 1)), grants };
@@ -59,7 +64,7 @@ async function present({ store }: TestStore, organizationId: string, now: number
 async function past({ store }: TestStore, organizationId: string, at: number) {
   const members = await listMembersAt(store.read, organizationId, toTime(at));
   return {
-    members: members.map(({ email: _, displayName: __, ...member }) => member),
+    members: members.map(({ email: _, byHand: __, byRules: ___, keptSince: ____, ...member }) => member),
     grants: await listAllGrantsAt(store.read, toTime(at)),
   };
 }
@@ -86,10 +91,12 @@ test('who had access at any time is what was so then', async (t) => {
     const member = { organizationId, userId: id };
     const email = `${names[ids.indexOf(id)]}@x.example`;
     const isMember = (await listMembers(store.read, organizationId)).some((one) => one.userId === id);
-    await store.write(async (tx) => {
+    const change = store.write(async (tx) => {
       const grants = await listAllLiveGrants(tx.db, tx.now);
       const kind = random();
-      if (kind < 0.15)
+      const groups = ['see', 'use', 'run'].filter(() => random() < 0.3);
+      if (kind < 0.1) await applyGroups(tx, { userId: id, email }, rules, groups);
+      else if (kind < 0.15)
         await createGrant(tx, {
           ...{ clusterId: cluster, userId: id, relation: 'kubernetes.viewer', scope: null, roleId: null },
           ...{ expiresAt: random() < 0.5 ? null : toTime(tx.now + 20_000), grantedBy: ids[0] ?? '' },
@@ -97,13 +104,18 @@ test('who had access at any time is what was so then', async (t) => {
       else if (kind < 0.3 && grants.length > 0) await revokeGrant(tx, pick(grants).id);
       else if (!isMember)
         await createMembership(tx, { ...member, email, role: 'member', permissions: permissions() });
-      else if (kind < 0.5) await removeMembership(tx, member);
+      else if (kind < 0.4) await removeMembership(tx, member);
+      else if (kind < 0.5) await removeByHand(tx, member);
       else if (kind < 0.65) await updateMemberRole(tx, { ...member, role: pick<Role>(['admin', 'member']) });
       else if (kind < 0.75)
         await updateUsername(tx, { ...member, username: `n${Math.floor(random() * 1e6)}` });
-      else if ((await listMembers(tx.db, organizationId)).find((one) => one.userId === id)?.role === 'member')
-        await updateMemberPermissions(tx, { ...member, permissions: permissions() });
+      else {
+        const isFile = random() < 0.5;
+        await updateMemberPermissions(tx, { ...member, permissions: permissions() }, { isFile });
+      }
     });
+    // What a rule gives is not taken away by hand.
+    await change.catch((error: unknown) => assert.ok(error instanceof DomainError, String(error)));
   };
 
   const seen: { at: number; what: Awaited<ReturnType<typeof present>> }[] = [];

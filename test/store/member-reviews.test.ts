@@ -8,8 +8,9 @@ import { startMemberReviews } from '../../src/service/compose/permission-ends.ts
 import { followGroups } from '../../src/store/audit/follow-groups.ts';
 import { reviewMembers } from '../../src/store/audit/member-reviews.ts';
 import { findRow } from '../../src/store/engine/rows.ts';
-import { addByHand, permitByHand, removeByHand } from '../../src/store/organizations/by-hand.ts';
 import {
+  createMembership,
+  removeByHand,
   updateMemberPermissions,
   updateMemberRole,
 } from '../../src/store/organizations/membership-changes.ts';
@@ -56,7 +57,7 @@ async function open(lab: Lab = physics) {
     async permit(name: string, permissions: Record<string, string | null>) {
       const who = await member(name);
       const granted = Object.entries(permissions).map(([key, expiresAt]) => ({ key, expiresAt }));
-      await store.write((tx) => permitByHand(tx, { ...who, permissions: granted }));
+      await store.write((tx) => updateMemberPermissions(tx, { ...who, permissions: granted }));
     },
     entries: () =>
       store.read
@@ -145,7 +146,7 @@ test('what was given anew after an end that stood, or by a file, is reviewed aft
   assert.equal(await lab.review(), 0);
   const bob = await lab.member('bob');
   const permissions = [{ key: 'clusters.ssh', expiresAt: null }];
-  await lab.store.write((tx) => permitByHand(tx, { ...bob, permissions }, { isFile: true }));
+  await lab.store.write((tx) => updateMemberPermissions(tx, { ...bob, permissions }, { isFile: true }));
   assert.equal(await lab.review(), 0);
   lab.clock.now += 183 * day;
   assert.equal(await lab.review(), 1);
@@ -201,7 +202,7 @@ test('who leaves and comes back, or has another role meanwhile, is reviewed afte
   clock.now += 200 * day;
   await store.write((tx) => removeByHand(tx, bob));
   assert.equal(await lab.review(), 0);
-  await store.write((tx) => addByHand(tx, { ...again, permissions }));
+  await store.write((tx) => createMembership(tx, { ...again, permissions }));
   assert.equal(await lab.review(), 0);
   clock.now += 190 * day;
   await store.write((tx) => updateMemberRole(tx, { ...bob, role: 'admin' }));

@@ -144,6 +144,10 @@ test('a permission given twice in a lab is one permission', async () => {
       },
     ],
   });
-  const rows = await opened.store.read.selectFrom('member_permissions').select('permission').execute();
-  assert.deepEqual(rows, [{ permission: 'clusters.read' }]);
+  const rows = await opened.store.read
+    .selectFrom('holdings')
+    .select('what')
+    .where('kind', '=', 'permission')
+    .execute();
+  assert.deepEqual(rows, [{ what: 'clusters.read' }]);
 });

@@ -77,6 +77,17 @@ export async function openTestStore(
   });
 }
 
+/** A row of the ledger of what members hold: a permission that was given by hand just now. */
+export function granting(
+  { organizationId, userId }: { organizationId: string; userId: string },
+  permission: string,
+) {
+  return {
+    ...({ org_id: organizationId, user_id: userId, kind: 'permission', what: permission } as const),
+    ...({ source: 'hand', since: new Date().toISOString() } as const),
+  };
+}
+
 /** The ID of a person in it. */
 export async function userId(store: Store, email: string): Promise<string> {
   const row = await findRow(store.read, 'users', { primary_email: email });

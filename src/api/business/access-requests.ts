@@ -25,7 +25,7 @@ import {
   listRequests,
   updateAccessRequest,
 } from '../../store/organizations/access-requests.ts';
-import { permitByHand } from '../../store/organizations/by-hand.ts';
+import { updateMemberPermissions } from '../../store/organizations/membership-changes.ts';
 import { listGrantedPermissions } from '../../store/organizations/memberships.ts';
 import { requireActiveOrganization } from '../../store/organizations/organizations.ts';
 import { clusterIn } from './clusters.ts';
@@ -133,7 +133,7 @@ export function approving(
       const before = await listGrantedPermissions(tx.db, organizationId, userId, tx.now);
       const after = withApproved(before, permissions, expiresAt);
       requireMayGrant(held, before, after);
-      await permitByHand(tx, { organizationId, userId, permissions: after });
+      await updateMemberPermissions(tx, { organizationId, userId, permissions: after });
       return {
         decision: { state: 'approved', expiresAt },
         details: `permissions ${grantedText(before)} → ${grantedText(after)}`,

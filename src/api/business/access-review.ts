@@ -11,7 +11,7 @@ import { listOrganizationClusters } from '../../store/clusters/clusters.ts';
 import type { Reader, Store } from '../../store/engine/index.ts';
 import { fromTime, toTime } from '../../store/engine/time.ts';
 import { listAllGrantsAt, listAllLiveGrants } from '../../store/organizations/grants.ts';
-import { findHistoryStart, listMembersAt } from '../../store/organizations/member-history.ts';
+import { findHistoryStart, listMembersAt } from '../../store/organizations/holdings.ts';
 import { listAllGrantedPermissions, listMembers } from '../../store/organizations/memberships.ts';
 import { listNames } from '../../store/people/people.ts';
 import { listLastLogins } from '../../store/people/ssh-keys.ts';
@@ -155,7 +155,7 @@ async function everyone(
       ...present({ ends: endsOf(own) }),
       permissions: own.map(({ key }) => key),
       grants,
-      ...(sides && { ways: waysIn(sides, member && { ...member, granted: held }, grants) }),
+      ...(sides && { ways: waysIn(sides, member && { ...member, granted: own }, grants) }),
       ...(listed && { account: accounts.get(userId) ?? 'none' }),
     };
   });

@@ -26,7 +26,7 @@ import { listOrganizationClusters } from '../../store/clusters/clusters.ts';
 import { cachedAs } from '../../store/engine/cache.ts';
 import type { Reader, Tx } from '../../store/engine/index.ts';
 import { fromTime, toTime } from '../../store/engine/time.ts';
-import { permitByHand } from '../../store/organizations/by-hand.ts';
+import { updateMemberPermissions } from '../../store/organizations/membership-changes.ts';
 import {
   findLastEnd,
   findMembership,
@@ -118,7 +118,7 @@ export function settingPermissions({
       requireEndSaid(keys, ends, ended);
       const before = await listGrantedPermissions(tx.db, organizationId, userId, tx.now);
       const permissions = wantedOf(keys, ends, before);
-      await permitByHand(tx, { organizationId, userId, permissions });
+      await updateMemberPermissions(tx, { organizationId, userId, permissions });
       const details = `permissions ${grantedText(before)} → ${grantedText(permissions)}`;
       return { result: await permissionsBody(tx.db, organizationId, userId, tx.now), about: { details } };
     },

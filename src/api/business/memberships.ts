@@ -10,8 +10,12 @@ import { cutText } from '../../domain/text.ts';
 import { type About, type Command, type CommandRequest, runCommand } from '../../store/audit/commands.ts';
 import { cachedAs } from '../../store/engine/cache.ts';
 import type { Tx } from '../../store/engine/index.ts';
-import { addByHand, changeRoleByHand, removeByHand } from '../../store/organizations/by-hand.ts';
-import { updateUsername } from '../../store/organizations/membership-changes.ts';
+import {
+  createMembership,
+  removeByHand,
+  updateMemberRole,
+  updateUsername,
+} from '../../store/organizations/membership-changes.ts';
 import {
   findMember,
   findMembership,
@@ -77,7 +81,7 @@ export function adding(request: Asked<'addMember'>) {
         throw invalidRequest(`An ${role} holds every permission; leave permissions out.`);
       }
       const { userId } = await findOrCreatePerson(tx, { email, displayName: name });
-      await addByHand(tx, { organizationId, userId, email, role, username, permissions });
+      await createMembership(tx, { organizationId, userId, email, role, username, permissions });
       return { result: await memberBody(tx, organizationId, userId), about: { subjectUserId: userId } };
     },
   });
@@ -92,7 +96,7 @@ export function settingRole(request: Asked<'setMemberRole'>) {
     concernsOwners: async (tx) => role === 'owner' || (await roleOf(tx, organizationId, userId)) === 'owner',
     async change(tx) {
       const before = await roleOf(tx, organizationId, userId);
-      await changeRoleByHand(tx, { organizationId, userId, role });
+      await updateMemberRole(tx, { organizationId, userId, role });
       return {
         result: await memberBody(tx, organizationId, userId),
         about: { details: `role ${before} → ${role}` },

@@ -145,6 +145,18 @@ export function laterEnd(one: string | null, other: string | null): string | nul
   return one > other ? one : other;
 }
 
+/** Each key once, in order, with its latest end. */
+export function withLatestEnds(granted: readonly GrantedPermission[]): GrantedPermission[] {
+  const ends = new Map<string, string | null>();
+  for (const { key, expiresAt } of granted) {
+    const had = ends.get(key);
+    ends.set(key, had === undefined ? expiresAt : laterEnd(had, expiresAt));
+  }
+  return [...ends]
+    .map(([key, expiresAt]) => ({ key, expiresAt }))
+    .sort((one, other) => (one.key < other.key ? -1 : 1));
+}
+
 /** Every key that is held, inclusions followed, with its end. */
 export interface Holdings {
   has(key: string): boolean;
@@ -153,14 +165,11 @@ export interface Holdings {
 
 /** What an owner and an admin hold has no end. */
 export function heldUntil(role: Role, granted: readonly GrantedPermission[]): Holdings {
-  const ends = new Map<string, string | null>();
-  for (const { key, expiresAt } of granted) {
-    for (const held of closureOf([key])) {
-      const before = ends.get(held);
-      ends.set(held, before === undefined ? expiresAt : laterEnd(before, expiresAt));
-    }
-  }
   if (role !== 'member') return { has: () => true, endOf: () => null };
+  const all = granted.flatMap(({ key, expiresAt }) =>
+    [...closureOf([key])].map((held) => ({ key: held, expiresAt })),
+  );
+  const ends = new Map(withLatestEnds(all).map(({ key, expiresAt }) => [key, expiresAt]));
   return { has: (key) => ends.has(key), endOf: (key) => ends.get(key) ?? null };
 }
 

@@ -1,6 +1,6 @@
 /** Access requests: what a member asks for, how long it waits, and what it comes to. */
 import { invalidState } from '../error.ts';
-import { type GrantedPermission, type Holdings, laterEnd } from './permission.ts';
+import { type GrantedPermission, type Holdings, withLatestEnds } from './permission.ts';
 
 export interface AccessRequest {
   id: string;
@@ -99,12 +99,7 @@ export function withApproved(
   keys: readonly string[],
   end: string | null,
 ): GrantedPermission[] {
-  const ends = new Map(before.map(({ key, expiresAt }) => [key, expiresAt]));
-  for (const key of keys) {
-    const had = ends.get(key);
-    ends.set(key, had === undefined ? end : laterEnd(had, end));
-  }
-  return [...ends].map(([key, expiresAt]) => ({ key, expiresAt })).sort((a, b) => (a.key < b.key ? -1 : 1));
+  return withLatestEnds([...before, ...keys.map((key) => ({ key, expiresAt: end }))]);
 }
 
 /** `clusters.ssh for 7 days` */

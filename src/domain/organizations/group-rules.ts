@@ -3,11 +3,12 @@
  * taken away only by what gave it, and a member holds both together.
  */
 import {
+  forGood,
   type GrantedPermission,
   isPermissionKey,
-  laterEnd,
   type PermissionKey,
   type Role,
+  withLatestEnds,
 } from '../access/permission.ts';
 import { invalidRequest } from '../error.ts';
 import type { Problem } from '../installation-state.ts';
@@ -97,19 +98,12 @@ export function giftsOf(rules: readonly GroupRule[], groups: readonly string[]):
 
 /** What a member has of what was given by hand and by rules; undefined for one who is no member. */
 export function combined(byHand: Held | undefined, byRules: Gift | undefined): Held | undefined {
-  if (!byRules) return byHand;
-  const isHigher = byHand !== undefined && isLowerRole(byRules.role, byHand.role);
-  const role = isHigher ? byHand.role : byRules.role;
+  const [first, second = first] = [byHand, byRules].flatMap((one) => one?.role ?? []);
+  if (!first || !second) return undefined;
+  const role = isLowerRole(first, second) ? second : first;
   if (role !== 'member') return { role, permissions: [] };
-  const ends = new Map(byRules.permissions.map((key): [string, string | null] => [key, null]));
-  for (const { key, expiresAt } of byHand?.permissions ?? []) {
-    const end = ends.get(key);
-    ends.set(key, end === undefined ? expiresAt : laterEnd(end, expiresAt));
-  }
-  return {
-    role,
-    permissions: [...ends].sort().map(([key, expiresAt]) => ({ key, expiresAt })),
-  };
+  const given = [...forGood(byRules?.permissions ?? []), ...(byHand?.permissions ?? [])];
+  return { role, permissions: withLatestEnds(given) };
 }
 
 export function differenceOf(

@@ -18,7 +18,7 @@ import {
 } from '../../store/audit/retention.ts';
 import type { Store } from '../../store/engine/index.ts';
 import { fromTime, toTime } from '../../store/engine/time.ts';
-import { deleteOldHistory } from '../../store/organizations/member-history.ts';
+import { deleteOldHistory } from '../../store/organizations/holdings.ts';
 import { systemUserId } from '../../store/people/people.ts';
 import { inParts, pause } from './erasure.ts';
 import { type AuditSigner, type ChainLink, fittingPages } from './signer.ts';

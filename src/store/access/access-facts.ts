@@ -10,7 +10,7 @@ import {
   loginNodesFor,
   type WaitingHost,
 } from '../../domain/access/manifest.ts';
-import { heldUntil } from '../../domain/access/permission.ts';
+import { heldUntil, withLatestEnds } from '../../domain/access/permission.ts';
 import { type DriverSettings, type KeptSlurmReport, waitingFor } from '../../domain/clusters/cluster.ts';
 import { parseReport } from '../clusters/observations.ts';
 import type { Reader, Store } from '../engine/index.ts';
@@ -154,7 +154,8 @@ function loginModeIn(driver: string): LoginMode {
 /** What the person may do in the organization, and what they lost at its end. */
 function rightsOf(row: Row, lapses: Store['lapses']) {
   const role = row.role ?? 'member';
-  const granted = fieldsIn(row.granted).map(([key, end]) => ({ key, expiresAt: end === '' ? null : end }));
+  const open = fieldsIn(row.granted).map(([key, end]) => ({ key, expiresAt: end === '' ? null : end }));
+  const granted = role === 'member' ? withLatestEnds(open) : [];
   const endedBy = lapses.endedBy();
   const ended = granted.filter(({ expiresAt }) => expiresAt !== null && expiresAt <= endedBy);
   const held = granted.filter((one) => !ended.includes(one));
@@ -177,8 +178,8 @@ function sortKeys(row: Row, lapses: Store['lapses']) {
 
 /** All rows in one text: keys, fingerprints, times and types have no blank and no comma. */
 const granted = sql<string | null>`(
-  select string_agg(h.permission || ' ' || coalesce(h.expires_at, ''), ',' order by h.permission)
-  from member_permissions h where h.org_id = c.organization_id and h.user_id = u.id)`;
+  select string_agg(h.what || ' ' || coalesce(h.expires_at, ''), ',' order by h.what) from holdings h
+  where h.org_id = c.organization_id and h.user_id = u.id and h.kind = 'permission' and h.ended_at is null)`;
 const keys = sql<string | null>`(
   select string_agg(k.fingerprint || ' ' || k.created_at || ' ' || k.key_type, ',' order by k.fingerprint)
   from ssh_keys k where k.user_id = u.id and k.lifecycle_state = 'active')`;

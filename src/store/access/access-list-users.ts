@@ -342,7 +342,7 @@ const entriesIn = prepared((db, organizationId: string, from: string, to: string
 
 const grantedIn = prepared((db, organizationId: string, from: string, to: string, at: string) =>
   livePermissions(db, at)
-    .select(['p.user_id', 'p.permission'])
+    .select(['p.user_id', 'p.what as permission'])
     .where('p.org_id', '=', organizationId)
     .where('p.user_id', '>=', from)
     .where('p.user_id', '<=', to),

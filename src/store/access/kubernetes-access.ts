@@ -149,11 +149,11 @@ const membersOf = prepared((db, organizationId: string, signedInAfter: string, a
         eb('m.role', '!=', 'member'),
         eb.exists(
           eb
-            .selectFrom('member_permissions as p')
+            .selectFrom('holdings as p')
             .select('p.user_id')
             .where('p.org_id', '=', organizationId)
             .whereRef('p.user_id', '=', 'm.user_id')
-            .where('p.permission', 'in', keys)
+            .where('p.what', 'in', keys)
             .where(isLive(at)),
         ),
       ]),
@@ -163,9 +163,9 @@ const membersOf = prepared((db, organizationId: string, signedInAfter: string, a
 
 const permissionsIn = prepared((db, organizationId: string, at: string) =>
   livePermissions(db, at)
-    .select(['p.user_id', 'p.permission'])
+    .select(['p.user_id', 'p.what as permission'])
     .where('p.org_id', '=', organizationId)
-    .where('p.permission', 'in', keys),
+    .where('p.what', 'in', keys),
 );
 
 /** Whether a person `u` signed in after a time, or need not have done so. */

@@ -81,10 +81,10 @@ async function eraseUnusedNames(tx: Tx, userId: string): Promise<void> {
     .where('user_id', '=', userId)
     .where('lifecycle_state', '=', 'frozen');
   await tx.db
-    .updateTable('member_history')
-    .set({ username })
+    .updateTable('holdings')
+    .set({ what: username })
     .where('user_id', '=', userId)
-    .where('username', 'is not', null)
+    .where('kind', '=', 'username')
     .where('org_id', 'not in', used)
     .execute();
   await updateRows(tx.db, 'organization_usernames', unused, { username });

@@ -1,12 +1,11 @@
 /** Reviews of members' access, carried out: what is due gets an end, with an entry in the audit trail (`domain/access/member-review.ts`). */
 import { grantedText } from '../../domain/access/permission.ts';
 import { monthMs, reviewMs } from '../../domain/access/review.ts';
-import type { Held } from '../../domain/organizations/group-rules.ts';
 import type { Reader, Store, Tx } from '../engine/index.ts';
 import { updateRows } from '../engine/rows.ts';
 import { toTime } from '../engine/time.ts';
-import { listGrantedByHand, permitByHand } from '../organizations/by-hand.ts';
-import type { MemberId } from '../organizations/membership-changes.ts';
+import { findShares, type MemberId } from '../organizations/holdings.ts';
+import { updateMemberPermissions } from '../organizations/membership-changes.ts';
 import { systemUserId } from '../people/people.ts';
 import { appendAuditEntry } from './audit.ts';
 
@@ -48,21 +47,19 @@ async function listDue(
   let query = db
     .selectFrom('memberships as m')
     .innerJoin('organizations as o', 'o.id', 'm.org_id')
-    .leftJoin('rule_memberships as r', (join) =>
-      join.onRef('r.org_id', '=', 'm.org_id').onRef('r.user_id', '=', 'm.user_id'),
-    )
-    .select(['m.org_id as organizationId', 'm.user_id as userId', 'r.role as byRules', 'r.by_hand'])
-    .select((eb) =>
-      eb
-        .exists(
-          eb
-            .selectFrom('member_permissions as p')
-            .select('p.permission')
-            .whereRef('p.org_id', '=', 'm.org_id')
-            .whereRef('p.user_id', '=', 'm.user_id')
-            .where('p.expires_at', 'is', null),
-        )
-        .as('holds'),
+    .select(['m.org_id as organizationId', 'm.user_id as userId'])
+    .where((eb) =>
+      eb.exists(
+        eb
+          .selectFrom('holdings as p')
+          .select('p.what')
+          .whereRef('p.org_id', '=', 'm.org_id')
+          .whereRef('p.user_id', '=', 'm.user_id')
+          .where('p.kind', '=', 'permission')
+          .where('p.source', '=', 'hand')
+          .where('p.expires_at', 'is', null)
+          .where('p.ended_at', 'is', null),
+      ),
     )
     .where('o.lifecycle_state', '=', 'active')
     .where('m.lifecycle_state', '=', 'active')
@@ -70,24 +67,16 @@ async function listDue(
     .where('m.review_from', '<=', toTime(now - months * monthMs));
   if (among)
     query = query.where('m.org_id', '=', among.organizationId).where('m.user_id', 'in', among.userIds);
-  const rows = await query.execute();
-  return rows.filter(({ byRules, holds, by_hand: byHand }) =>
-    byRules === null ? holds : holdsForGood(byHand),
-  );
-}
-
-function holdsForGood(byHand: string | null): boolean {
-  const held = byHand === null ? undefined : (JSON.parse(byHand) as Held);
-  return held?.permissions.some(({ expiresAt }) => expiresAt === null) ?? false;
+  return query.execute();
 }
 
 /** Only what has no end gets this one, and only what was given by hand. */
 async function giveEnd(tx: Tx, member: MemberId): Promise<void> {
   const { organizationId, userId } = member;
   const end = toTime(tx.now + reviewMs);
-  const held = await listGrantedByHand(tx.db, member, tx.now);
+  const held = (await findShares(tx.db, member, tx.now)).byHand?.permissions ?? [];
   const permissions = held.map(({ key, expiresAt }) => ({ key, expiresAt: expiresAt ?? end }));
-  await permitByHand(tx, { organizationId, userId, permissions }, { isFile: true });
+  await updateMemberPermissions(tx, { organizationId, userId, permissions }, { isFile: true });
   await updateRows(tx.db, 'memberships', { org_id: organizationId, user_id: userId }, { review_from: end });
   await appendAuditEntry(tx, {
     actorUserId: systemUserId,

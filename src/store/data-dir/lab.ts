@@ -15,16 +15,16 @@ import {
 } from '../clusters/clusters.ts';
 import type { Reader, Store, Tx } from '../engine/index.ts';
 import { toTime } from '../engine/time.ts';
-import {
-  addByHand,
-  changeRoleByHand,
-  listGrantedByHand,
-  permitByHand,
-  removeByHand,
-} from '../organizations/by-hand.ts';
 import { createGrant, listAllLiveGrants, listLiveGrants, revokeGrant } from '../organizations/grants.ts';
-import { updateUsername } from '../organizations/membership-changes.ts';
-import { listAllGrantedPermissions, listMembers } from '../organizations/memberships.ts';
+import { findShares, listMembersAt } from '../organizations/holdings.ts';
+import {
+  createMembership,
+  removeByHand,
+  updateMemberPermissions,
+  updateMemberRole,
+  updateUsername,
+} from '../organizations/membership-changes.ts';
+import { listMembers } from '../organizations/memberships.ts';
 import {
   createOrganization,
   findOrganizationBySlug,
@@ -33,7 +33,6 @@ import {
   updateOrganizationName,
   updateSignInHours,
 } from '../organizations/organizations.ts';
-import { listRuleMembers } from '../organizations/rule-memberships.ts';
 import {
   findOrCreatePerson,
   findPersonByEmail,
@@ -103,11 +102,10 @@ async function exportUsers(db: Reader): Promise<NonNullable<Lab['users']>> {
 
 /** What ends by itself, or is only of rules, is no part of a file: it says what holds until another file says otherwise. */
 async function exportMembers(db: Reader, organizationId: string, now: number): Promise<LabMember[]> {
-  const granted = await listAllGrantedPermissions(db, organizationId, now);
-  const ofRules = await listRuleMembers(db, organizationId);
-  return (await listMembers(db, organizationId)).flatMap(({ email, role: inForce, userId, username }) => {
-    const known = ofRules.get(userId);
-    const byHand = known ? known.byHand : { role: inForce, permissions: granted.get(userId) ?? [] };
+  const held = await listMembersAt(db, organizationId, toTime(now));
+  const shares = new Map(held.map(({ userId, byHand }) => [userId, byHand]));
+  return (await listMembers(db, organizationId)).flatMap(({ email, userId, username }) => {
+    const byHand = shares.get(userId);
     if (!byHand) return [];
     const { role } = byHand;
     const permissions = role === 'member' ? withoutEnd(byHand.permissions) : [];
@@ -178,18 +176,18 @@ async function takeMemberStep(tx: Tx, step: StepOf<'member'>): Promise<void> {
   if (step.action === 'remove') return removeByHand(tx, member);
   if (step.action === 'create') {
     const granted = forGood(permissions ?? []);
-    await addByHand(tx, { ...member, email, role: role ?? 'member', username, permissions: granted });
+    await createMembership(tx, { ...member, email, role: role ?? 'member', username, permissions: granted });
     return;
   }
-  if (role !== undefined) await changeRoleByHand(tx, { ...member, role }, { isFile: true });
+  if (role !== undefined) await updateMemberRole(tx, { ...member, role }, { isFile: true });
   if (username !== undefined) await updateUsername(tx, { ...member, username });
   if (!permissions) return;
-  const held = await listGrantedByHand(tx.db, member, tx.now);
+  const held = (await findShares(tx.db, member, tx.now)).byHand?.permissions ?? [];
   const ending = held.filter(
     ({ key, expiresAt }) => expiresAt !== null && !permissions.includes(key as PermissionKey),
   );
   const granted = [...forGood(permissions), ...ending];
-  await permitByHand(tx, { ...member, permissions: granted }, { isFile: true });
+  await updateMemberPermissions(tx, { ...member, permissions: granted }, { isFile: true });
 }
 
 async function takeClusterStep(

@@ -63,12 +63,21 @@ export interface Schema {
     /** From when the months to the next review count: the last change by hand, or the end that the last review gave, also to come. */
     review_from: string;
   };
-  member_permissions: {
+  /** The ledger of what members hold: who gave what, since when, until when. A row is never changed but to end it. What is in force is what hand and rules give together (combined); its role is in memberships as well, for joins. */
+  holdings: {
     org_id: string;
     user_id: string;
-    permission: string;
-    /** From here on it is held no more, though the row stays; null: it has no end. */
+    kind: 'member' | 'username' | 'role' | 'permission';
+    /** The login name, the role or the permission's key; empty for a member. */
+    what: string;
+    source: 'hand' | 'rule' | 'kept';
+    /** JSON: for which groups rules give the role; null: they do not. */
+    groups: string | null;
+    since: string;
+    /** From here on it is held no more, though the row stays open until the next change; null: it has no end. */
     expires_at: string | null;
+    /** When it was taken away or given otherwise; null: it was not. */
+    ended_at: string | null;
   };
   /** One row a person and organization, never deleted: a frozen name is never given to another person, and the uid (also the gid), allocated on the first accepted list, stays theirs for good. */
   organization_usernames: {
@@ -81,19 +90,6 @@ export interface Schema {
     uid: number | null;
     created_at: string;
     frozen_at: string | null;
-  };
-  /** What a person was in an organization, until the next change. */
-  member_history: {
-    org_id: string;
-    user_id: string;
-    since: string;
-    /** Null: it is so still. */
-    until: string | null;
-    role: 'owner' | 'admin' | 'member';
-    username: string | null;
-    member_since: string;
-    /** JSON: keys with their ends, in order. */
-    permissions: string;
   };
   /** Triggers raise it with every change of an organization's member lists. An organization without a row has no members. */
   member_versions: {
@@ -118,20 +114,6 @@ export interface Schema {
     issuer: string;
     claim: string;
     client: string;
-  };
-  /** A membership that rules give, or give something of. What is in force, both ways together, is in memberships. */
-  rule_memberships: {
-    org_id: string;
-    user_id: string;
-    role: 'owner' | 'admin' | 'member';
-    /** JSON, in order. */
-    permissions: string;
-    /** JSON: for which groups. */
-    groups: string;
-    /** JSON: what people gave; null: they gave nothing. */
-    by_hand: string | null;
-    /** Since when rules keep the last owner whom they would take away. */
-    kept_since: string | null;
   };
   ssh_keys: {
     id: string;

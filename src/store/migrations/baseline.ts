@@ -86,17 +86,30 @@ create table memberships (
 );
 create index memberships_by_user on memberships (user_id);
 
-create table member_permissions (
+-- The ledger of what members hold: who gave what, since when, until when. A row is never changed but to end it. What
+-- is in force is what hand and rules give together (combined); its role is in memberships as well, for joins.
+create table holdings (
   org_id text not null,
   user_id text not null,
-  permission text not null,
-  -- From here on it is held no more, though the row stays; null: it has no end.
+  kind text not null, -- 'member' | 'username' | 'role' | 'permission'
+  -- The login name, the role or the permission's key; empty for a member.
+  what text not null,
+  source text not null, -- 'hand' | 'rule' | 'kept'
+  -- JSON: for which groups rules give the role; null: they do not.
+  groups text,
+  since text not null,
+  -- From here on it is held no more, though the row stays open until the next change; null: it has no end.
   expires_at text,
-  primary key (org_id, user_id, permission),
+  -- When it was taken away or given otherwise; null: it was not.
+  ended_at text,
+  primary key (org_id, user_id, kind, what, source, since),
   foreign key (org_id, user_id) references memberships (org_id, user_id)
 );
-create index member_permissions_that_end on member_permissions (expires_at, org_id)
-  where expires_at is not null;
+create unique index holdings_open on holdings (org_id, kind, user_id, what, source) where ended_at is null;
+create index holdings_that_end on holdings (expires_at) where expires_at is not null and ended_at is null;
+create index holdings_that_end_by_organization on holdings (org_id, expires_at)
+  where expires_at is not null and ended_at is null;
+create index holdings_of_rules on holdings (user_id) where groups is not null and ended_at is null;
 
 -- One row a person and organization, never deleted: a frozen name is never given to another person, and the
 -- uid (also the gid), allocated on the first accepted list, stays theirs for good.
@@ -118,21 +131,6 @@ ${keepFormer('username', 'organization_usernames', 'delete')}
 create index organization_usernames_without_uid on organization_usernames (org_id, user_id)
   where uid is null;
 
--- What a person was in an organization, until the next change.
-create table member_history (
-  org_id text not null,
-  user_id text not null,
-  since text not null,
-  -- Null: it is so still.
-  until text,
-  role text not null, -- 'owner' | 'admin' | 'member'
-  username text,
-  member_since text not null,
-  -- JSON: keys with their ends, in order.
-  permissions text not null,
-  primary key (org_id, user_id, since)
-);
-
 -- Triggers raise it with every change of an organization's member lists. An organization without a row has no
 -- members.
 create table member_versions (
@@ -141,7 +139,7 @@ create table member_versions (
 );
 ${raise('memberships')}
 ${raise('organization_usernames')}
-${raise('member_permissions')}
+${raise('holdings')}
 create trigger users_raise_member_versions after update of primary_email on users
   when old.primary_email is not new.primary_email
   begin update member_versions set version = version + 1
@@ -168,24 +166,6 @@ create table group_clients (
   client text not null,
   primary key (issuer, claim, client)
 );
-
--- A membership that rules give, or give something of. What is in force, both ways together, is in
--- memberships.
-create table rule_memberships (
-  org_id text not null references organizations (id),
-  user_id text not null references users (id),
-  role text not null, -- 'owner' | 'admin' | 'member'
-  -- JSON, in order.
-  permissions text not null,
-  -- JSON: for which groups.
-  groups text not null,
-  -- JSON: what people gave; null: they gave nothing.
-  by_hand text,
-  -- Since when rules keep the last owner whom they would take away.
-  kept_since text,
-  primary key (org_id, user_id)
-);
-create index rule_memberships_by_user on rule_memberships (user_id);
 
 create table ssh_keys (
   id text primary key not null,

@@ -8,7 +8,8 @@ import {
 } from '../../domain/organizations/group-rules.ts';
 import type { Reader, Tx } from '../engine/index.ts';
 import { findGroups, listPeopleOfGroups } from '../people/groups.ts';
-import { findHeld, listRuleMemberships, type RuleMembership, settleMembership } from './rule-memberships.ts';
+import { findShares, listSharesOfRules } from './holdings.ts';
+import { settleMembership } from './membership-changes.ts';
 
 /** A change of what a person has in an organization, or of what of it rules give. */
 export interface GroupChange {
@@ -27,7 +28,6 @@ interface Pending {
   organizationId: string;
   slug: string;
   gift: Gift | undefined;
-  known: RuleMembership | undefined;
 }
 
 /**
@@ -41,8 +41,8 @@ export async function groupsInForce(
 ): Promise<readonly string[] | undefined> {
   const said = source && (await findGroups(db, userId, source));
   if (said?.groups) return said.groups;
-  const known = await listRuleMemberships(db, userId);
-  return known.length === 0 ? undefined : known.flatMap(({ byRules }) => byRules.groups);
+  const known = await listSharesOfRules(db, userId);
+  return known.length === 0 ? undefined : known.flatMap(({ byRules }) => byRules?.groups ?? []);
 }
 
 /** Whether `applyGroups` would change anything. */
@@ -88,34 +88,29 @@ export async function applyGroups(
   groups: readonly string[],
 ): Promise<GroupChange[]> {
   const changes: GroupChange[] = [];
-  for (const { organizationId, slug, gift, known } of await listPending(
-    tx.db,
-    userId,
-    giftsOf(rules, groups),
-  )) {
+  for (const { organizationId, slug, gift } of await listPending(tx.db, userId, giftsOf(rules, groups))) {
     const member = { organizationId, userId, email };
-    const byHand = known ? known.byHand : await findHeld(tx, member);
-    const { before, after, isKept } = await settleMembership(tx, member, { byHand, byRules: gift }, known);
-    const named = [...new Set([...(known?.byRules.groups ?? []), ...(gift?.groups ?? [])])].sort();
+    const known = await findShares(tx.db, member, tx.now);
+    const { before, after, isKept } = await settleMembership(tx, member, known, { byRules: gift });
+    const named = [...new Set([...(known.byRules?.groups ?? []), ...(gift?.groups ?? [])])].sort();
     // One who is kept once is kept each time, which is no news.
-    if (isKept && known?.keptSince !== undefined) continue;
+    if (isKept && known.keptSince !== undefined) continue;
     changes.push({ userId, organizationId, slug, groups: named, isKept, ...differenceOf(before, after) });
   }
   return changes;
 }
 
 async function listPending(db: Reader, userId: string, gifts: ReadonlyMap<string, Gift>): Promise<Pending[]> {
-  const known = await listRuleMemberships(db, userId);
+  const known = await listSharesOfRules(db, userId);
   const ids = await activeIds(db, [...gifts.keys()]);
   const pending: Pending[] = known
     .filter(({ slug, byRules, keptSince }) => keptSince !== undefined || !isSame(byRules, gifts.get(slug)))
-    .map((one) => {
-      const gift = ids.has(one.slug) ? gifts.get(one.slug) : undefined;
-      return { organizationId: one.organizationId, slug: one.slug, gift, known: one };
+    .map(({ organizationId, slug }) => {
+      return { organizationId, slug, gift: ids.has(slug) ? gifts.get(slug) : undefined };
     });
-  const had = new Set(known.map(({ slug }) => slug));
   for (const [slug, organizationId] of ids) {
-    if (!had.has(slug)) pending.push({ organizationId, slug, gift: gifts.get(slug), known: undefined });
+    if (!known.some((one) => one.slug === slug))
+      pending.push({ organizationId, slug, gift: gifts.get(slug) });
   }
   return pending;
 }
@@ -133,7 +128,7 @@ async function activeIds(db: Reader, slugs: readonly string[]): Promise<Map<stri
   return new Map(rows.map(({ id, slug }) => [slug, id]));
 }
 
-function isSame(one: Gift, other: Gift | undefined): boolean {
-  const text = ({ role, permissions, groups }: Gift) => JSON.stringify([role, permissions, groups]);
-  return other !== undefined && text(one) === text(other);
+function isSame(one: Gift | undefined, other: Gift | undefined): boolean {
+  const text = (gift: Gift | undefined) => gift && JSON.stringify([gift.role, gift.permissions, gift.groups]);
+  return text(one) === text(other);
 }

@@ -1,26 +1,38 @@
-/** Changes of memberships. An organization always keeps an owner, and a frozen login name its person. */
+/**
+ * Changes of memberships: each side, people by hand and rules, changes what it gave, and what is in force follows. An organization
+ * always keeps an owner, and a frozen login name its person. A form repeats what it read, so that its sets give nothing by hand that
+ * rules give already; it is refused where it would take only that. A file (`isFile`) says what is given by hand, whatever rules give.
+ */
 import { type GrantedPermission, isSameSet, type Role } from '../../domain/access/permission.ts';
-import { DomainError } from '../../domain/error.ts';
+import { DomainError, invalidState } from '../../domain/error.ts';
 import { newId } from '../../domain/id.ts';
+import {
+  combined,
+  type Gift,
+  type Held,
+  isLowerRole,
+  reasonOfGroups,
+} from '../../domain/organizations/group-rules.ts';
 import { checkOwners, checkUsername, type HeldUsername } from '../../domain/organizations/membership.ts';
 import { usernamesFromEmail } from '../../domain/people/person.ts';
 import type { Reader, Tx } from '../engine/index.ts';
 import { deleteRows, findRow, insertRow, listRows, saveRow, updateRows } from '../engine/rows.ts';
 import { toTime } from '../engine/time.ts';
 import { deleteAccessRequests } from './access-requests.ts';
-import { recordMember } from './member-history.ts';
-import { listGrantedPermissions } from './memberships.ts';
+import { findShares, holdingsOf, type MemberId, type Shares, updateHoldings } from './holdings.ts';
 import { findOrganization, requireActiveOrganization } from './organizations.ts';
 
-export interface MemberId {
-  organizationId: string;
-  userId: string;
+/** A member, with what one needs who is none yet: an address that a login name is made from, or that name. */
+type NewMember = MemberId & { email?: string; username?: string | undefined };
+
+interface Source {
+  isFile?: boolean;
 }
 
 /**
- * Makes a person a member. Their login name is the one they had here, the one given, or one made from their email.
- * Throws `invalid_state` when they are a member already or the name is another person's, `invalid_request` when it
- * cannot be a login name.
+ * Makes a person a member by hand, also one whom rules alone made a member. Their login name is the one they had here, the one given,
+ * or one made from their email. Throws `invalid_state` when they are a member by hand already or the name is another person's,
+ * `invalid_request` when it cannot be a login name.
  */
 export async function createMembership(
   tx: Tx,
@@ -31,13 +43,164 @@ export async function createMembership(
     permissions?: readonly GrantedPermission[] | undefined;
   },
 ): Promise<void> {
-  const { organizationId, userId, role } = member;
-  const at = toTime(tx.now);
+  const { organizationId, role, permissions = [], username } = member;
   await requireActiveOrganization(tx.db, organizationId);
-  const earlier = await findRow(tx.db, 'memberships', { org_id: organizationId, user_id: userId });
-  if (earlier?.lifecycle_state === 'active') {
-    throw new DomainError('invalid_state', `${member.email} is a member already.`);
+  const known = await findShares(tx.db, member, tx.now);
+  if (known.byHand) throw invalidState(`${member.email} is a member already.`);
+  await settleMembership(tx, member, known, { byHand: { role, permissions } });
+  if (!known.byRules) return;
+  await restartReview(tx, member, permissions);
+  if (username !== undefined) await updateUsername(tx, { ...member, username });
+}
+
+/**
+ * Makes what is granted to a member by hand exactly this, a key once; whether that changed anything. Throws `invalid_state` where rules
+ * alone give what the set leaves out. Where it leaves nothing with the end that the last review gave, the months to the next one
+ * count from now.
+ */
+export async function updateMemberPermissions(
+  tx: Tx,
+  member: MemberId & { permissions: readonly GrantedPermission[] },
+  { isFile = false }: Source = {},
+): Promise<boolean> {
+  const known = await requireShares(tx, member);
+  const before = known.byHand?.permissions ?? [];
+  const onlyByRules = (known.byRules?.permissions ?? []).filter(
+    (key) => !before.some((one) => one.key === key),
+  );
+  const missing = onlyByRules.filter((key) => !member.permissions.some((one) => one.key === key));
+  if (!isFile && missing.length > 0) throw givenByRules(missing.join(', '), known);
+  const permissions = member.permissions.filter(({ key }) => isFile || !onlyByRules.includes(key));
+  if (isSameSet(before, permissions)) return false;
+  await settleMembership(tx, member, known, {
+    byHand: { role: known.byHand?.role ?? 'member', permissions },
+  });
+  await restartReview(tx, member, member.permissions);
+  return true;
+}
+
+async function restartReview(
+  { db, now }: Tx,
+  { organizationId, userId }: MemberId,
+  permissions: readonly GrantedPermission[],
+): Promise<void> {
+  const who = { org_id: organizationId, user_id: userId };
+  const { review_from: from } = (await findRow(db, 'memberships', who)) ?? {};
+  if (permissions.some(({ expiresAt }) => expiresAt === from)) return;
+  await updateRows(db, 'memberships', who, { review_from: toTime(now) });
+}
+
+/**
+ * Sets the role that a member has by hand; whether that changed anything. What was granted to them by hand before is gone, so that one
+ * who becomes a member again starts with nothing. Throws `invalid_state` when no owner would be left, and where rules give a
+ * higher role.
+ */
+export async function updateMemberRole(
+  tx: Tx,
+  member: MemberId & { role: Role },
+  { isFile = false }: Source = {},
+): Promise<boolean> {
+  const known = await requireShares(tx, member);
+  const { role } = member;
+  const { byHand, byRules } = known;
+  if (!isFile && byRules && isLowerRole(role, byRules.role))
+    throw givenByRules(`the role ${byRules.role}`, known);
+  if (role === (byHand ?? byRules)?.role) return false;
+  await settleMembership(tx, member, known, { byHand: { role, permissions: [] } });
+  return true;
+}
+
+/**
+ * Takes away what was given by hand; who is a member by rules as well stays one. Throws `invalid_state` where rules alone made them one,
+ * and when no owner would be left.
+ */
+export async function removeByHand(tx: Tx, member: MemberId): Promise<void> {
+  const known = await requireShares(tx, member);
+  if (!known.byHand) throw givenByRules('the membership', known);
+  await settleMembership(tx, member, known, { byHand: undefined });
+}
+
+function givenByRules(what: string, { byRules }: Shares) {
+  return invalidState(
+    `A rule gives ${what}, by ${reasonOfGroups(byRules?.groups ?? [])}. Take the person out of it there, or have your operator change the rule.`,
+  );
+}
+
+/** What each side gave a member. Throws `not_found` when there is none. */
+async function requireShares(tx: Tx, member: MemberId): Promise<Shares> {
+  const known = await findShares(tx.db, member, tx.now);
+  if (!known.byHand && !known.byRules) throw noMember();
+  return known;
+}
+
+function noMember() {
+  return new DomainError('not_found', 'The organization has no such member.');
+}
+
+/**
+ * Changes what one side gave a person, and makes their membership what both give: none where neither does. A last owner whom that would
+ * take away stays one where rules have a part in it, and stays marked as of rules; without them it throws `invalid_state`.
+ */
+export async function settleMembership(
+  tx: Tx,
+  member: NewMember,
+  known: Shares,
+  change: { byHand: Held | undefined } | { byRules: Gift | undefined },
+): Promise<{ before: Held | undefined; after: Held | undefined; isKept: boolean }> {
+  const before = combined(known.byHand, known.byRules);
+  const { byHand, byRules: gift } = { ...known, ...change };
+  const isKept =
+    (known.byRules ?? gift) !== undefined &&
+    before?.role === 'owner' &&
+    combined(byHand, gift)?.role !== 'owner' &&
+    (await isLastOwner(tx.db, member));
+  const byRules = isKept ? keptOwner(gift, known) : gift;
+  const after = combined(byHand, byRules);
+  await makeSo(tx, member, before, after);
+  if (after) {
+    // What ended by itself is known until its side changes.
+    const isByHand = 'byHand' in change;
+    await updateHoldings(
+      tx,
+      member,
+      ({ kind, source }) => (kind === 'role' || kind === 'permission') && (isByHand || source !== 'hand'),
+      [...holdingsOf(byRules, isKept ? 'kept' : 'rule'), ...(isByHand ? holdingsOf(byHand, 'hand') : [])],
+    );
   }
+  return { before, after, isKept };
+}
+
+/** What rules give an owner who stays because there is no other: what they gave before. */
+function keptOwner(gift: Gift | undefined, { byRules }: Shares): Gift {
+  return {
+    role: 'owner',
+    permissions: gift?.permissions ?? [],
+    groups: byRules?.groups ?? gift?.groups ?? [],
+  };
+}
+
+async function makeSo(
+  tx: Tx,
+  member: NewMember,
+  before: Held | undefined,
+  after: Held | undefined,
+): Promise<void> {
+  if (!after) {
+    if (before) await removeMembership(tx, member);
+    return;
+  }
+  const { role, permissions } = after;
+  if (before?.role === role && isSameSet(before.permissions, permissions)) return;
+  if (before) await touch(tx, member, { role });
+  else await insertMembership(tx, member, role);
+  if (role !== 'member') await deleteAccessRequests(tx, member);
+  const [permissionEnd] = permissions.flatMap(({ expiresAt }) => expiresAt ?? []).sort();
+  if (permissionEnd !== undefined) tx.changed({ kind: 'person', userId: member.userId, permissionEnd });
+}
+
+async function insertMembership(tx: Tx, member: NewMember, role: Role): Promise<void> {
+  const { organizationId, userId } = member;
+  const at = toTime(tx.now);
   await saveRow(tx.db, 'memberships', ['org_id', 'user_id'], {
     org_id: organizationId,
     user_id: userId,
@@ -47,64 +210,21 @@ export async function createMembership(
     updated_at: at,
     review_from: at,
   });
-  await insertPermissions(tx, member, member.permissions ?? []);
-  await reserveUsername(tx, member);
-  await recordMember(tx, member);
+  await updateHoldings(tx, member, ({ kind }) => kind === 'member' || kind === 'username', [
+    { kind: 'member', what: '', source: 'hand' },
+    { kind: 'username', what: await reserveUsername(tx, member), source: 'hand' },
+  ]);
   tx.changed({ kind: 'person', userId });
 }
 
-/** Makes what is granted to a member exactly this, a key once; whether that changed anything. */
-export async function updateMemberPermissions(
-  tx: Tx,
-  member: MemberId & { permissions: readonly GrantedPermission[] },
-): Promise<boolean> {
-  const { organizationId, userId, permissions } = member;
-  const granted = await listGrantedPermissions(tx.db, organizationId, userId, tx.now);
-  if (isSameSet(granted, permissions)) return false;
-  await deletePermissions(tx, member);
-  await insertPermissions(tx, member, permissions);
-  await touch(tx, member, {});
-  return true;
-}
-
-async function insertPermissions(
-  tx: Tx,
-  { organizationId, userId }: MemberId,
-  permissions: readonly GrantedPermission[],
-): Promise<void> {
-  for (const { key, expiresAt } of permissions) {
-    const row = { org_id: organizationId, user_id: userId, permission: key, expires_at: expiresAt };
-    await insertRow(tx.db, 'member_permissions', row);
-  }
-  const [permissionEnd] = permissions.flatMap(({ expiresAt }) => expiresAt ?? []).sort();
-  if (permissionEnd !== undefined) tx.changed({ kind: 'person', userId, permissionEnd });
-}
-
 /**
- * Sets a member's role; whether that changed anything. What an owner or admin was granted before is gone, so that one
- * who becomes a member again starts with nothing. Throws `invalid_state` when no owner would be left.
- */
-export async function updateMemberRole(tx: Tx, member: MemberId & { role: Role }): Promise<boolean> {
-  const { role } = member;
-  const before = await roleOf(tx, member);
-  if (before === role) return false;
-  if (role !== 'member') {
-    await deletePermissions(tx, member);
-    await deleteAccessRequests(tx, member);
-  }
-  await touch(tx, member, { role });
-  return true;
-}
-
-/**
- * Ends a membership. The person's grants of permissions end with it, and so do a login name that was never used and what
- * rules gave; a frozen name stays theirs. Throws `invalid_state` when no owner would be left.
+ * Ends a membership, by hand and by rules. What the person held ends with it, and so does a login name that was never used; a frozen name
+ * stays theirs. Throws `invalid_state` when no owner would be left.
  */
 export async function removeMembership(tx: Tx, member: MemberId): Promise<void> {
-  await deletePermissions(tx, member);
   await deleteAccessRequests(tx, member);
   await touch(tx, member, { lifecycle_state: 'removed' });
-  await deleteRows(tx.db, 'rule_memberships', { org_id: member.organizationId, user_id: member.userId });
+  await updateHoldings(tx, member, () => true, []);
   await deleteRows(tx.db, 'organization_usernames', {
     org_id: member.organizationId,
     user_id: member.userId,
@@ -128,29 +248,32 @@ export async function updateUsername(tx: Tx, member: MemberId & { username: stri
     { username, source: 'operator' },
   );
   await touch(tx, member, {});
+  await updateHoldings(tx, member, ({ kind }) => kind === 'username', [
+    { kind: 'username', what: username, source: 'hand' },
+  ]);
   return true;
 }
 
-async function reserveUsername(
-  tx: Tx,
-  member: MemberId & { email: string; username?: string | undefined },
-): Promise<void> {
+/** The login name of a new member. */
+async function reserveUsername(tx: Tx, member: NewMember): Promise<string> {
   const { organizationId, userId, username } = member;
   const own = await findName(tx, member);
   if (username !== undefined)
     checkUsername(username, { own, isTaken: await isTaken(tx, organizationId, username) });
-  if (own) return;
+  if (own) return own.username;
+  const name = username ?? (await freeUsername(tx, organizationId, member.email ?? ''));
   await insertRow(tx.db, 'organization_usernames', {
     id: newId('org_username', tx.now),
     org_id: organizationId,
     user_id: userId,
-    username: username ?? (await freeUsername(tx, organizationId, member.email)),
+    username: name,
     source: username === undefined ? 'email' : 'operator',
     lifecycle_state: 'reserved',
     uid: null,
     created_at: toTime(tx.now),
     frozen_at: null,
   });
+  return name;
 }
 
 async function freeUsername(tx: Tx, organizationId: string, email: string): Promise<string> {
@@ -176,17 +299,13 @@ async function roleOf(tx: Tx, { organizationId, userId }: MemberId): Promise<Rol
     user_id: userId,
     lifecycle_state: 'active',
   });
-  if (!row) throw new DomainError('not_found', 'The organization has no such member.');
+  if (!row) throw noMember();
   return row.role;
 }
 
-async function deletePermissions(tx: Tx, { organizationId, userId }: MemberId): Promise<void> {
-  await deleteRows(tx.db, 'member_permissions', { org_id: organizationId, user_id: userId });
-}
-
 /**
- * The only change of an active membership, after that of its permissions: writes it, says when, and announces it. Throws `not_found` when there is none, and
- * `invalid_state` when no owner would be left.
+ * The only change of the row of an active membership: writes it, says when, and announces it. Throws `not_found` when there is none,
+ * and `invalid_state` when no owner would be left.
  */
 async function touch(
   tx: Tx,
@@ -201,31 +320,28 @@ async function touch(
     { org_id: organizationId, user_id: userId },
     { ...values, updated_at: toTime(tx.now) },
   );
-  if (before === 'owner') await requireOwner(tx, organizationId);
-  await recordMember(tx, member);
+  if (before === 'owner') {
+    const { isRetired, owners } = await ownersOf(tx.db, organizationId);
+    checkOwners({ isRetired, owners: owners.length });
+  }
   tx.changed({ kind: 'person', userId });
 }
 
 /** Whether a person is the only owner of an organization that has to have one. */
-export async function isLastOwner(db: Reader, { organizationId, userId }: MemberId): Promise<boolean> {
-  const owners = await listRows(db, 'memberships', {
-    org_id: organizationId,
-    role: 'owner',
-    lifecycle_state: 'active',
-  });
-  const organization = await findOrganization(db, organizationId);
-  return owners.length === 1 && owners[0]?.user_id === userId && organization?.lifecycleState !== 'retired';
+async function isLastOwner(db: Reader, { organizationId, userId }: MemberId): Promise<boolean> {
+  const { isRetired, owners } = await ownersOf(db, organizationId);
+  return !isRetired && owners.length === 1 && owners[0] === userId;
 }
 
-async function requireOwner(tx: Tx, organizationId: string): Promise<void> {
-  const owners = await tx.db
-    .selectFrom('memberships')
-    .select('user_id')
-    .where('org_id', '=', organizationId)
-    .where('role', '=', 'owner')
-    .where('lifecycle_state', '=', 'active')
-    .limit(1)
-    .execute();
-  const organization = await findOrganization(tx.db, organizationId);
-  checkOwners({ isRetired: organization?.lifecycleState === 'retired', owners: owners.length });
+async function ownersOf(
+  db: Reader,
+  organizationId: string,
+): Promise<{ isRetired: boolean; owners: string[] }> {
+  const active = { org_id: organizationId, role: 'owner', lifecycle_state: 'active' } as const;
+  const owners = await listRows(db, 'memberships', active);
+  const organization = await findOrganization(db, organizationId);
+  return {
+    isRetired: organization?.lifecycleState === 'retired',
+    owners: owners.map(({ user_id: id }) => id),
+  };
 }

@@ -1,6 +1,12 @@
 /** Memberships, what members may do, until when, and their login names; `membership-changes.ts` changes them. */
 import type { ExpressionBuilder } from 'kysely';
-import { effectivePermissions, type GrantedPermission, type Role } from '../../domain/access/permission.ts';
+import {
+  effectivePermissions,
+  type GrantedPermission,
+  laterEnd,
+  type Role,
+  withLatestEnds,
+} from '../../domain/access/permission.ts';
 import type { Membership } from '../../domain/organizations/membership.ts';
 import type { Reader } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';
@@ -11,14 +17,19 @@ import type { Schema } from '../generated/schema.ts';
 /** Whose permissions end after one time and not after another, both in ms since 1970. */
 export async function listEndedBetween(db: Reader, from: number, to: number): Promise<string[]> {
   if (from >= to) return [];
-  const rows = await endedBetween(db, toTime(from), toTime(to)).select('user_id').distinct().execute();
+  const rows = await openPermissions(db)
+    .select('p.user_id')
+    .distinct()
+    .where('p.expires_at', '>', toTime(from))
+    .where('p.expires_at', '<=', toTime(to))
+    .execute();
   return rows.map((row) => row.user_id);
 }
 
 /** When the next permission ends, in ms since 1970; undefined where none will. */
 export async function findNextEnd(db: Reader, now: number): Promise<number | undefined> {
-  const ends = db.selectFrom('member_permissions').select('expires_at').where('expires_at', '>', toTime(now));
-  const row = await ends.orderBy('expires_at').limit(1).executeTakeFirst();
+  const ends = openPermissions(db).select('p.expires_at').where('p.expires_at', '>', toTime(now));
+  const row = await ends.orderBy('p.expires_at').limit(1).executeTakeFirst();
   return row?.expires_at == null ? undefined : fromTime(row.expires_at);
 }
 
@@ -29,16 +40,13 @@ export async function listEndedOf(
   from: number,
   to: number,
 ): Promise<GrantedPermission[]> {
-  return endedBetween(db, toTime(from), toTime(to))
-    .select(['permission as key', 'expires_at as expiresAt'])
-    .where('org_id', '=', organizationId)
-    .where('user_id', '=', userId)
-    .orderBy('permission')
+  const rows = await openPermissions(db)
+    .select(['p.what as key', 'p.expires_at as expiresAt'])
+    .where('p.org_id', '=', organizationId)
+    .where('p.user_id', '=', userId)
     .execute();
-}
-
-function endedBetween(db: Reader, from: string, to: string) {
-  return db.selectFrom('member_permissions').where('expires_at', '>', from).where('expires_at', '<=', to);
+  const [after, until] = [toTime(from), toTime(to)];
+  return withLatestEnds(rows).filter(({ expiresAt: end }) => end !== null && end > after && end <= until);
 }
 
 /** The active memberships of a person, oldest first; and whether any permission there has an end, past or to come. */
@@ -54,8 +62,10 @@ const membershipsOf = prepared((db, userId: string) =>
   memberships(db)
     .select((eb) =>
       eb
-        .selectFrom('member_permissions as p')
+        .selectFrom('holdings as p')
         .select((of) => of.fn.min('p.expires_at').as('first'))
+        .where('p.kind', '=', 'permission')
+        .where('p.ended_at', 'is', null)
         .whereRef('p.org_id', '=', 'm.org_id')
         .whereRef('p.user_id', '=', 'm.user_id')
         .as('ends'),
@@ -157,49 +167,50 @@ export async function listAllGrantedPermissions(
   now: number,
 ): Promise<Map<string, GrantedPermission[]>> {
   const granted = new Map<string, GrantedPermission[]>();
-  let last = { user_id: '', permission: '' };
+  let last: GrantedRow = { user_id: '', what: '', source: 'hand', expires_at: null };
   for (;;) {
     const page = await grantedAfter(db, organizationId, toTime(now), last);
-    for (const { user_id: userId, permission: key, expires_at: expiresAt } of page) {
-      const keys = granted.get(userId);
-      if (keys) keys.push({ key, expiresAt });
-      else granted.set(userId, [{ key, expiresAt }]);
+    for (const { user_id: userId, what: key, expires_at: expiresAt } of page) {
+      const own = granted.get(userId) ?? [];
+      const before = own.at(-1);
+      if (before?.key === key) before.expiresAt = laterEnd(before.expiresAt, expiresAt);
+      else own.push({ key, expiresAt });
+      granted.set(userId, own);
     }
     last = page.at(-1) ?? last;
     if (page.length < pageSize) return granted;
   }
 }
 
-function grantedAfter(
-  db: Reader,
-  organizationId: string,
-  at: string,
-  { user_id: userId, permission }: { user_id: string; permission: string },
-) {
+type GrantedRow = Pick<Schema['holdings'], 'user_id' | 'what' | 'source' | 'expires_at'>;
+
+function grantedAfter(db: Reader, organizationId: string, at: string, after: GrantedRow) {
   return livePermissions(db, at)
-    .select(['p.user_id', 'p.permission', 'p.expires_at'])
+    .select(['p.user_id', 'p.what', 'p.source', 'p.expires_at'])
     .where('p.org_id', '=', organizationId)
-    .where('p.user_id', '>=', userId)
-    .where((eb) => eb.or([eb('p.user_id', '>', userId), eb('p.permission', '>', permission)]))
+    .where('p.user_id', '>=', after.user_id)
+    .where((eb) =>
+      eb.or([
+        eb('p.user_id', '>', after.user_id),
+        eb('p.what', '>', after.what),
+        eb('p.what', '=', after.what).and('p.source', '>', after.source),
+      ]),
+    )
     .orderBy('p.user_id')
-    .orderBy('p.permission')
+    .orderBy('p.what')
+    .orderBy('p.source')
     .limit(pageSize)
     .execute();
 }
 
-/** What was granted to a member directly and has not ended at `now`, in order of the keys. */
+/** What was granted to a member directly and has not ended at `now`, in order of the keys; owners and admins were granted nothing. */
 export async function listGrantedPermissions(
   db: Reader,
   organizationId: string,
   userId: string,
   now: number,
-): Promise<GrantedPermission[]> {
-  return livePermissions(db, toTime(now))
-    .select(['p.permission as key', 'p.expires_at as expiresAt'])
-    .where('p.org_id', '=', organizationId)
-    .where('p.user_id', '=', userId)
-    .orderBy('p.permission')
-    .execute();
+): Promise<readonly GrantedPermission[]> {
+  return (await findMembership(db, organizationId, userId, now))?.granted ?? [];
 }
 
 /** When the last permission of an organization ended by itself; '' where none has. */
@@ -209,24 +220,32 @@ export async function findLastEnd(db: Reader, organizationId: string, now: numbe
 }
 
 const lastEndOf = prepared((db, organizationId: string, at: string) =>
-  db
-    .selectFrom('member_permissions')
-    .select('expires_at')
-    .where('org_id', '=', organizationId)
-    .where('expires_at', '<=', at)
-    .orderBy('expires_at', 'desc')
+  openPermissions(db)
+    .select('p.expires_at')
+    .where('p.org_id', '=', organizationId)
+    .where('p.expires_at', '<=', at)
+    .orderBy('p.expires_at', 'desc')
     .limit(1),
 );
 
-/** The permissions (`p`) that are held at a time (RFC 3339): the beginning of every query that reads only them. */
-export function livePermissions(db: Reader, at: string) {
-  return db.selectFrom('member_permissions as p').where(isLive(at));
+/** The permissions (`p`) that were not taken away, also those that ended by themselves. One may be there by hand and by rules. */
+function openPermissions(db: Reader) {
+  return db.selectFrom('holdings as p').where('p.kind', '=', 'permission').where('p.ended_at', 'is', null);
 }
 
-/** Whether a permission (`p`) is held at a time (RFC 3339). */
+/** The permissions (`p`) that are held at a time (RFC 3339): the beginning of every query that reads only them. */
+export function livePermissions(db: Reader, at: string) {
+  return db.selectFrom('holdings as p').where(isLive(at));
+}
+
+/** Whether a row (`p`) is a permission that is held at a time (RFC 3339). */
 export function isLive(at: string) {
-  return (eb: ExpressionBuilder<Schema & { p: Schema['member_permissions'] }, 'p'>) =>
-    eb.or([eb('p.expires_at', 'is', null), eb('p.expires_at', '>', at)]);
+  return (eb: ExpressionBuilder<Schema & { p: Schema['holdings'] }, 'p'>) =>
+    eb.and([
+      eb('p.kind', '=', 'permission'),
+      eb('p.ended_at', 'is', null),
+      eb.or([eb('p.expires_at', 'is', null), eb('p.expires_at', '>', at)]),
+    ]);
 }
 
 /** What a person holds in an organization at `now`; undefined when they are not an active member. */
@@ -242,20 +261,26 @@ export async function findMembership(
   const [first] = rows;
   if (!first) return undefined;
   const at = toTime(now);
-  const granted = rows.flatMap(({ permission: key, expires_at: expiresAt }) =>
+  const { role } = first;
+  const live = rows.flatMap(({ what: key, expires_at: expiresAt }) =>
     key === null || (expiresAt !== null && expiresAt <= at) ? [] : [{ key, expiresAt }],
   );
+  const granted = role === 'member' ? withLatestEnds(live) : [];
   const keys = granted.map(({ key }) => key);
-  return { role: first.role, permissions: effectivePermissions(first.role, keys), granted };
+  return { role, permissions: effectivePermissions(role, keys), granted };
 }
 
 const holdings = prepared((db, organizationId: string, userId: string) =>
   db
     .selectFrom('memberships as m')
-    .leftJoin('member_permissions as p', (join) =>
-      join.onRef('p.org_id', '=', 'm.org_id').onRef('p.user_id', '=', 'm.user_id'),
+    .leftJoin('holdings as p', (join) =>
+      join
+        .onRef('p.org_id', '=', 'm.org_id')
+        .onRef('p.user_id', '=', 'm.user_id')
+        .on('p.kind', '=', 'permission')
+        .on('p.ended_at', 'is', null),
     )
-    .select(['m.role', 'p.permission', 'p.expires_at'])
+    .select(['m.role', 'p.what', 'p.expires_at'])
     .where('m.org_id', '=', organizationId)
     .where('m.user_id', '=', userId)
     .where('m.lifecycle_state', '=', 'active'),

@@ -89,6 +89,11 @@ export async function listPeopleOfGroups(
   db: Reader,
   { after, limit }: { after: string; limit: number },
 ): Promise<{ userId: string; email: string }[]> {
+  const rulesGiveSomething = db
+    .selectFrom('holdings')
+    .select('user_id')
+    .where('groups', 'is not', null)
+    .where('ended_at', 'is', null);
   return db
     .selectFrom('users as u')
     .select(['u.id as userId', 'u.primary_email as email'])
@@ -97,7 +102,7 @@ export async function listPeopleOfGroups(
     .where((eb) =>
       eb.or([
         eb('u.id', 'in', eb.selectFrom('person_groups').select('user_id')),
-        eb('u.id', 'in', eb.selectFrom('rule_memberships').select('user_id')),
+        eb('u.id', 'in', rulesGiveSomething),
       ]),
     )
     .orderBy('u.id')

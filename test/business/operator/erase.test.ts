@@ -187,9 +187,10 @@ test('a login name that was never used is in no list of a date either, once its 
   const { id } = await find(service, 'zoe@chemistry.example');
   const past = () =>
     service.app.store.read
-      .selectFrom('member_history')
-      .select('username')
+      .selectFrom('holdings')
+      .select('what as username')
       .where('user_id', '=', id)
+      .where('kind', '=', 'username')
       .execute();
   assert.deepEqual(await past(), [{ username: 'zoe' }]);
   for (const step of ['deactivate', 'erase'])

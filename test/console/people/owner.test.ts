@@ -5,7 +5,10 @@ import { test } from 'node:test';
 import type { Page } from 'playwright-core';
 import type { Lab } from '../../../src/domain/clusters/lab.ts';
 import { reviewMembers } from '../../../src/store/audit/member-reviews.ts';
-import { addByHand, permitByHand } from '../../../src/store/organizations/by-hand.ts';
+import {
+  createMembership,
+  updateMemberPermissions,
+} from '../../../src/store/organizations/membership-changes.ts';
 import { findPersonByEmail } from '../../../src/store/people/people.ts';
 import { alpha, beta, eventually, physics } from '../../support/app.ts';
 import { noBrowser } from '../../support/browser.ts';
@@ -376,8 +379,8 @@ test('members whose access a review ends are listed with their last login, and o
   const isMember = (await members()).has(email);
   const ago = (days: number) => new Date(Date.now() - days * 86_400_000).toISOString();
   await store.write(async (tx) => {
-    if (!isMember) await addByHand(tx, { ...bob, email, role: 'member' });
-    await permitByHand(tx, { ...bob, permissions });
+    if (!isMember) await createMembership(tx, { ...bob, email, role: 'member' });
+    await updateMemberPermissions(tx, { ...bob, permissions });
     await tx.db
       .updateTable('memberships')
       .set({ review_from: ago(400) })
@@ -439,14 +442,25 @@ test('who had access on a date is chosen on the page, with nothing to change, an
       .set({ value: Date.parse(day(9)) })
       .where('name', '=', 'member history since')
       .execute();
-    const since = new Date(Date.parse(day(9))).toISOString();
-    const until = new Date(Date.parse(day(2))).toISOString();
-    const permissions = JSON.stringify([['clusters.ssh', null]]);
-    const state = { role: 'member' as const, username: 'gast', member_since: since, permissions };
+    const time = { since: `${day(9)}T00:00:00.000Z`, ended_at: `${day(2)}T00:00:00.000Z` };
+    const guestHere = { org_id: orgID, user_id: guest.id };
     await db
-      .insertInto('member_history')
-      .values({ org_id: orgID, user_id: guest.id, since, until, ...state })
+      .insertInto('memberships')
+      .values({
+        ...{ ...guestHere, role: 'member', lifecycle_state: 'removed' },
+        ...{ created_at: time.since, updated_at: time.ended_at, review_from: time.since },
+      })
       .execute();
+    for (const [kind, what] of [
+      ['member', ''],
+      ['username', 'gast'],
+      ['role', 'member'],
+      ['permission', 'clusters.ssh'],
+    ] as const)
+      await db
+        .insertInto('holdings')
+        .values({ ...guestHere, kind, what, source: 'hand', ...time })
+        .execute();
   });
   await site.again('ada', async (page) => {
     await show(page, '/members');

@@ -255,7 +255,7 @@ test('what decides over a login, and over bindings, is of one moment, though a t
   const waiting = async () =>
     (await locker.query("select 1 from pg_stat_activity where wait_event_type = 'Lock'")).rows;
   const cases = [
-    { read: login, table: 'member_permissions' },
+    { read: login, table: 'holdings' },
     { read: bindings, table: 'resource_grants' },
   ];
   for (const { read, table } of cases) {

@@ -16,7 +16,7 @@ import { listAllClusters } from '../../../store/clusters/clusters.ts';
 import { findObservation, listSideStates } from '../../../store/clusters/observations.ts';
 import type { Reader } from '../../../store/engine/index.ts';
 import { toTime } from '../../../store/engine/time.ts';
-import { listKeptOwners } from '../../../store/organizations/rule-memberships.ts';
+import { listKeptOwners } from '../../../store/organizations/holdings.ts';
 import { findGroupFaults, isGroupClaimUnseen } from '../../../store/people/groups.ts';
 import { listServers } from '../../../store/servers/servers.ts';
 import type { InstallationView } from '../operation.ts';

@@ -1,0 +1,214 @@
+/**
+ * The ledger of what members hold: a row for what was given, by whom, since when and until when. What is in force is what people
+ * gave by hand and what rules gave, together (`combined`); each ends only what it gave. The present is what has not ended, and a
+ * time that has passed is what had begun and had not ended then.
+ */
+import type { GrantedPermission, Role } from '../../domain/access/permission.ts';
+import { combined, type Gift, type Held } from '../../domain/organizations/group-rules.ts';
+import type { Reader, Tx } from '../engine/index.ts';
+import { deleteRows, findRow, insertRow, listRows, updateRows } from '../engine/rows.ts';
+import { fromTime, toTime } from '../engine/time.ts';
+import type { Schema } from '../generated/schema.ts';
+
+export interface MemberId {
+  organizationId: string;
+  userId: string;
+}
+
+/** What each side gave a member. */
+export interface Shares {
+  /** Undefined: people gave nothing. */
+  byHand: Held | undefined;
+  /** Undefined: rules gave nothing. */
+  byRules: Gift | undefined;
+  /** Since when rules keep the last owner whom they would take away; RFC 3339. */
+  keptSince: string | undefined;
+}
+
+type Row = Schema['holdings'];
+
+function sharesOf(rows: readonly Row[], at: string): Shares {
+  const isLive = ({ expires_at: end }: Row) => end === null || end > at;
+  const [byHand = [], byRules = []] = [true, false].map((isByHand) =>
+    rows.filter((row) => (row.source === 'hand') === isByHand && isLive(row)),
+  );
+  const rule = byRules.find(({ kind }) => kind === 'role');
+  const hand = byHand.find(({ kind }) => kind === 'role');
+  return {
+    byHand: hand && { role: hand.what as Role, permissions: permissionsIn(byHand) },
+    byRules: rule && {
+      role: rule.what as Role,
+      permissions: permissionsIn(byRules).map(({ key }) => key),
+      groups: JSON.parse(rule.groups ?? '[]') as string[],
+    },
+    keptSince: rule?.source === 'kept' ? rule.since : undefined,
+  };
+}
+
+function permissionsIn(rows: readonly Row[]): GrantedPermission[] {
+  return rows
+    .filter(({ kind }) => kind === 'permission')
+    .map(({ what: key, expires_at: expiresAt }) => ({ key, expiresAt }))
+    .sort((one, other) => (one.key < other.key ? -1 : 1));
+}
+
+export async function findShares(
+  db: Reader,
+  { organizationId, userId }: MemberId,
+  now: number,
+): Promise<Shares> {
+  const open = { org_id: organizationId, user_id: userId, ended_at: null };
+  return sharesOf(await listRows(db, 'holdings', open), toTime(now));
+}
+
+/** Where rules have a part in what a person is: by the slug of the organization. What rules give has no end. */
+export async function listSharesOfRules(
+  db: Reader,
+  userId: string,
+): Promise<(Shares & { organizationId: string; slug: string })[]> {
+  const rows = await db
+    .selectFrom('holdings as r')
+    .innerJoin('organizations as o', 'o.id', 'r.org_id')
+    .select(['o.id as organizationId', 'o.slug'])
+    .where('r.user_id', '=', userId)
+    .where('r.groups', 'is not', null)
+    .where('r.ended_at', 'is', null)
+    .orderBy('o.slug')
+    .execute();
+  return Promise.all(rows.map(async (one) => ({ ...one, ...(await findShares(db, { ...one, userId }, 0)) })));
+}
+
+/** Last owners whom rules would take away, and cannot: whose organization it is, and since when. */
+export async function listKeptOwners(
+  db: Reader,
+): Promise<{ slug: string; email: string; groups: string[]; since: string }[]> {
+  const rows = await db
+    .selectFrom('holdings as r')
+    .innerJoin('organizations as o', 'o.id', 'r.org_id')
+    .innerJoin('users as u', 'u.id', 'r.user_id')
+    .select(['o.slug', 'u.primary_email as email', 'r.groups', 'r.since'])
+    .where('r.source', '=', 'kept')
+    .where('r.groups', 'is not', null)
+    .where('r.ended_at', 'is', null)
+    .orderBy('o.slug')
+    .execute();
+  return rows.map((row) => ({ ...row, groups: JSON.parse(row.groups ?? '[]') as string[] }));
+}
+
+/** A member at a time. Times in RFC 3339. */
+export interface MemberAt extends Shares {
+  userId: string;
+  /** As they are called now. */
+  email: string;
+  role: Role;
+  username: string | undefined;
+  memberSince: string;
+  /** Without those that had ended. */
+  granted: readonly GrantedPermission[];
+}
+
+/** The members of an organization at a time (RFC 3339), which is not before the start of the history. */
+export async function listMembersAt(db: Reader, organizationId: string, at: string): Promise<MemberAt[]> {
+  const rows = await db
+    .selectFrom('holdings as h')
+    .innerJoin('users as u', 'u.id', 'h.user_id')
+    .selectAll('h')
+    .select('u.primary_email as email')
+    .where('h.org_id', '=', organizationId)
+    .where('h.since', '<=', at)
+    .where((eb) => eb.or([eb('h.ended_at', 'is', null), eb('h.ended_at', '>', at)]))
+    .orderBy('h.user_id')
+    .execute();
+  return [...Map.groupBy(rows, (row) => row.user_id)].flatMap(([userId, own]) => {
+    const shares = sharesOf(own, at);
+    const held = combined(shares.byHand, shares.byRules);
+    if (!held) return [];
+    const find = (kind: Row['kind']) => own.find((row) => row.kind === kind);
+    const { role, permissions: granted } = held;
+    const [memberSince = '', username] = [find('member')?.since, find('username')?.what];
+    return { ...shares, userId, email: own[0]?.email ?? '', role, username, memberSince, granted };
+  });
+}
+
+type Holding = Pick<Row, 'kind' | 'what' | 'source'> & Partial<Pick<Row, 'groups' | 'expires_at'>>;
+
+/** What a side gave, as rows of it. */
+export function holdingsOf(held: Held | undefined, source: 'hand'): Holding[];
+export function holdingsOf(gift: Gift | undefined, source: 'rule' | 'kept'): Holding[];
+export function holdingsOf(given: Held | Gift | undefined, source: Row['source']): Holding[] {
+  if (!given) return [];
+  const groups = 'groups' in given ? JSON.stringify(given.groups) : null;
+  const permissions = given.permissions.map((one): Holding => {
+    const { key, expiresAt } = typeof one === 'string' ? { key: one, expiresAt: null } : one;
+    return {
+      kind: 'permission',
+      what: key,
+      source: source === 'hand' ? 'hand' : 'rule',
+      expires_at: expiresAt,
+    };
+  });
+  return [{ kind: 'role', what: given.role, source, groups }, ...permissions];
+}
+
+/**
+ * Makes the open rows of a member that `isPart` takes in exactly these: what is so already stays as it is, with its time; all else
+ * ends now.
+ */
+export async function updateHoldings(
+  tx: Tx,
+  { organizationId, userId }: MemberId,
+  isPart: (row: Holding) => boolean,
+  wanted: readonly Holding[],
+): Promise<void> {
+  const who = { org_id: organizationId, user_id: userId };
+  const rows = (await listRows(tx.db, 'holdings', { ...who, ended_at: null })).filter(isPart);
+  const gone = rows.filter((row) => !wanted.some((one) => isSame(one, row)));
+  const added = wanted.filter((one) => !rows.some((row) => isSame(one, row)));
+  if (gone.length + added.length === 0) return;
+  const at = await timeOfChange(tx, who);
+  for (const { kind, what, source, since } of gone) {
+    const row = { ...who, kind, what, source, since };
+    // Several changes of one moment are one.
+    if (since === at) await deleteRows(tx.db, 'holdings', row);
+    else await updateRows(tx.db, 'holdings', row, { ended_at: at });
+  }
+  for (const one of added)
+    await insertRow(tx.db, 'holdings', {
+      ...who,
+      ...{ groups: null, expires_at: null, ...one },
+      ...{ since: at, ended_at: null },
+    });
+}
+
+function isSame(one: Holding, other: Holding): boolean {
+  return (['kind', 'what', 'source', 'groups', 'expires_at'] as const).every(
+    (column) => (one[column] ?? null) === (other[column] ?? null),
+  );
+}
+
+/** Now, or the time of the person's last change where the clock was set back. */
+async function timeOfChange(tx: Tx, who: Pick<Row, 'org_id' | 'user_id'>): Promise<string> {
+  const { since, ended } = await tx.db
+    .selectFrom('holdings')
+    .select((eb) => [eb.fn.max('since').as('since'), eb.fn.max('ended_at').as('ended')])
+    .where('org_id', '=', who.org_id)
+    .where('user_id', '=', who.user_id)
+    .executeTakeFirstOrThrow();
+  return [toTime(tx.now), since ?? '', ended ?? ''].reduce((one, other) => (one > other ? one : other));
+}
+
+/** The counter with the start of the history, in ms since 1970. */
+const start = 'member history since';
+
+/** The start of the history, which is complete from then on; RFC 3339. */
+export async function findHistoryStart(db: Reader): Promise<string> {
+  const row = await findRow(db, 'counters', { name: start });
+  return row ? toTime(row.value) : '9999';
+}
+
+/** Forgets what was over before a time (RFC 3339); the history starts there from now on. */
+export async function deleteOldHistory(tx: Tx, before: string): Promise<void> {
+  if ((await findHistoryStart(tx.db)) >= before) return;
+  await tx.db.deleteFrom('holdings').where('ended_at', '<=', before).execute();
+  await updateRows(tx.db, 'counters', { name: start }, { value: fromTime(before) });
+}
