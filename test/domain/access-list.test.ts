@@ -88,10 +88,8 @@ const now = 1_000_000_000;
 const fresh = { observedAt: now - 1_000, manifestGeneration: 5, failure: null, waiting: [] as string[] };
 const older = { ...fresh, manifestGeneration: 4 };
 const old = { ...fresh, observedAt: now - 120_001 };
-const delivered: Delivery = { generation: 5, acceptedGeneration: 5, observation: fresh, now };
+const delivered: Delivery = { generation: 5, observation: fresh, now };
 const states: [string, Partial<Delivery>, AccessListState, ReturnType<typeof observationState>][] = [
-  ['computed', { acceptedGeneration: 4, observation: undefined }, 'pending', null],
-  ['computed anew', { acceptedGeneration: 4, observation: older }, 'pending', 'pending'],
   ['accepted, never reported', { observation: undefined }, 'accepted', null],
   ['accepted, not yet applied', { observation: older }, 'accepted', 'pending'],
   ['applied', {}, 'converged', 'converged'],

@@ -10,7 +10,7 @@ import type { Lab } from '../../src/domain/clusters/lab.ts';
 import { createAuthorize } from '../../src/service/compose/gateway.ts';
 import { findPersonOnCluster } from '../../src/store/access/access-facts.ts';
 import { updateListedUsers } from '../../src/store/access/access-list-users.ts';
-import { acceptAccessLists, createAccessList, findManifest } from '../../src/store/access/access-lists.ts';
+import { createAccessList, findManifest } from '../../src/store/access/access-lists.ts';
 import { recordSlurmReport } from '../../src/store/clusters/observations.ts';
 import type { Store } from '../../src/store/engine/index.ts';
 import { deleteRows, insertRow, updateRows } from '../../src/store/engine/rows.ts';
@@ -151,7 +151,6 @@ async function change(world: World): Promise<void> {
         updateRows(db, 'clusters', { id: clusterId }, { state: pick(4) === 0 ? 'releasing' : 'active' }),
       ),
     () => updateListedUsers(store, organizationId),
-    () => acceptAccessLists(store, organizationId),
     () => report(world, clusterId),
     () => report(world, clusterId),
     async () => {

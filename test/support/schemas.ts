@@ -12,7 +12,7 @@ import type { Migration } from 'kysely/migration';
 import { parseSshPublicKey } from '../../src/domain/access/ssh-key.ts';
 import type { Lab } from '../../src/domain/clusters/lab.ts';
 import { updateListedUsers } from '../../src/store/access/access-list-users.ts';
-import { acceptAccessLists, createAccessList } from '../../src/store/access/access-lists.ts';
+import { createAccessList } from '../../src/store/access/access-lists.ts';
 import { findClusterByName } from '../../src/store/clusters/clusters.ts';
 import { createInstallation } from '../../src/store/data-dir/lab.ts';
 import { openStore } from '../../src/store/data-dir/open-store.ts';
@@ -123,7 +123,6 @@ async function fill(store: Store): Promise<void> {
   if (!cluster) throw new Error('there is no cluster');
   await createAccessList(store, cluster);
   await updateListedUsers(store, cluster.organizationId);
-  await acceptAccessLists(store, cluster.organizationId);
 }
 
 /** Overwrites the first page of a table in a database that is closed. */

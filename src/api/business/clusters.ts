@@ -113,16 +113,15 @@ export function deliveryOf(
   observation: Observation | undefined,
   now: number,
 ): Delivery {
-  const { generation, acceptedGeneration } = list;
+  const { generation } = list;
   if (cluster.state === 'released') {
     const failure = cluster.cleanupState === 'done' ? null : cluster.cleanupState;
     const last = { observedAt: now, manifestGeneration: generation, failure, waiting: [] };
-    return { generation, acceptedGeneration, observation: last, now };
+    return { generation, observation: last, now };
   }
   const isAsked = isInService(cluster);
   return {
     generation,
-    acceptedGeneration,
     observation,
     now: isAsked || !observation ? now : observation.observedAt,
   };

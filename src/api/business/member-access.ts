@@ -193,11 +193,10 @@ async function onSlurm(
 ): Promise<NonNullable<OnCluster['slurm']>> {
   const found = await findPersonOnCluster(store, cluster.id, userId);
   const isListed = list !== undefined && isSameEntry(listed, wanted);
-  const accepted = isListed && list.acceptedGeneration >= list.generation;
   const isReady = wanted?.desiredLoginState === 'ready';
   const waiting = waitingFor(changedIn, observation ?? {});
   const isThere =
-    accepted &&
+    isListed &&
     (observation?.listVersion ?? 0) >= changedIn &&
     waiting.length === 0 &&
     (!isReady || found?.facts.confirmed?.loginState === 'ready');
@@ -209,7 +208,7 @@ async function onSlurm(
   return {
     account: wanted?.desiredLoginState ?? 'none',
     state: !isKnown ? 'unknown' : isThere ? 'applied' : failure === undefined ? 'pending' : 'failed',
-    accepted,
+    accepted: isListed,
     ...(message !== undefined && !isThere && { message }),
     ...(decision && !decision.allowed && { obstacle: decision.obstacle }),
   };

@@ -40,7 +40,7 @@ export const getSshAccess: Operation<'getSshAccess'> = async ({ store, gateway }
     await requirePermission(store.read, request, organizationId, 'clusters.ssh');
     throw notFound('The organization has no such cluster.');
   }
-  const { facts, generation, acceptedGeneration, observed, loginMode, waiting } = person;
+  const { facts, generation, observed, loginMode, waiting } = person;
   const decision = decideAccess(facts, { fingerprint });
   const ready = decision.allowed && gateway.fault === undefined;
   const reason = ready ? 'ready' : decision.allowed ? 'gateway_unavailable' : decision.readiness;
@@ -62,7 +62,7 @@ export const getSshAccess: Operation<'getSshAccess'> = async ({ store, gateway }
     ready,
     reason,
     ...(!decision.allowed && isExplained(decision.obstacle) && { lapsed: decision.message }),
-    manifest_generation: acceptedGeneration,
+    manifest_generation: generation,
     observed_manifest_generation: observed.manifestGeneration,
     ssh_key_set_generation: observed.keySetGeneration,
     key_fingerprints: observed.keyFingerprints.filter((key) => facts.activeKeys.includes(key)),

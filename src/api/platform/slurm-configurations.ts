@@ -222,9 +222,7 @@ function statusOf(
     return { state, ...present({ message: ready.message }) };
   }
   if (failures.apply !== undefined) return { state: 'failed', message: failures.apply };
-  const isPassedOn =
-    list?.acceptedGeneration === list?.generation &&
-    (list?.desiredGeneration ?? 0) >= cluster.desiredGeneration;
+  const isPassedOn = (list?.desiredGeneration ?? 0) >= cluster.desiredGeneration;
   return { state: isPassedOn ? 'applying' : 'saved' };
 }
 

@@ -285,16 +285,10 @@ export interface AccessListUser {
 export interface AccessList {
   clusterId: string;
   generation: number;
-  acceptedGeneration: number;
   desiredGeneration: number;
   isWithdrawn: boolean;
   /** RFC 3339. */
   updatedAt: string;
-}
-
-/** Whether a cluster's newest list names people, and Platform accepted it. */
-export function isAccepted({ isWithdrawn, acceptedGeneration, generation }: AccessList): boolean {
-  return !isWithdrawn && acceptedGeneration === generation;
 }
 
 /**
@@ -347,7 +341,6 @@ export type AccessListState = 'pending' | 'accepted' | 'converged' | 'stale' | '
 /** How far the delivery of a list has come. Times in milliseconds since 1970. */
 export interface Delivery {
   generation: number;
-  acceptedGeneration: number;
   observation:
     | { observedAt: number; manifestGeneration: number; failure: string | null; waiting: readonly unknown[] }
     | undefined;
@@ -355,8 +348,7 @@ export interface Delivery {
 }
 
 export function accessListState(delivery: Delivery): AccessListState {
-  const { generation, acceptedGeneration, observation } = delivery;
-  if (acceptedGeneration < generation) return 'pending';
+  const { generation, observation } = delivery;
   if (!observation) return 'accepted';
   if (!isRecent(observation.observedAt, delivery.now)) return 'stale';
   if (observation.failure !== null) return 'failed';

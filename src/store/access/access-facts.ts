@@ -22,9 +22,8 @@ export interface PersonOnCluster {
   facts: AccessFacts;
   shell: string;
   loginMode: LoginMode;
-  /** The newest access list and the one that Platform accepted; 0 where there is none. */
+  /** Of the access list; 0 where there is none. */
   generation: number;
-  acceptedGeneration: number;
   /** Hosts that have not confirmed what was last changed of this person. */
   waiting: readonly WaitingHost[];
   observed: {
@@ -120,7 +119,6 @@ function personOn(
     shell: row.login_shell,
     loginMode: report ? loginModeOf(report) : loginModeIn(row.driver),
     generation: row.generation ?? 0,
-    acceptedGeneration: row.accepted_generation ?? 0,
     waiting: waitingFor(row.listed_since ?? 0, report ?? {}),
     observed,
   };
@@ -253,7 +251,6 @@ const personOf = prepared((db, clusterId: string, userId: string) =>
     'n.username',
     'n.uid',
     'w.generation',
-    'w.accepted_generation',
     'w.withdrawn',
     'p.user_id as listed_user_id',
     'p.since_version as listed_since',

@@ -9,6 +9,7 @@ import { prepared } from '../engine/queries.ts';
 import { insertRow, updateRows } from '../engine/rows.ts';
 import { createLapses, type Lapses, toTime } from '../engine/time.ts';
 import { livePermissions } from '../organizations/memberships.ts';
+import { allocateNumbers } from './access-lists.ts';
 
 /** People looked at in one go: few enough to take a few milliseconds. */
 const pageSize = 200;
@@ -176,6 +177,7 @@ async function updateEntries(store: Store, organizationId: string, range: Range)
       if (listed) await updateRows(tx.db, 'access_list_users', entry, { until_version: version });
       if (wanted) await insertRow(tx.db, 'access_list_users', rowOf(organizationId, wanted, version));
     }
+    await allocateNumbers(tx, organizationId);
     return true;
   });
 }

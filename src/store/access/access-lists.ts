@@ -1,15 +1,8 @@
 /**
- * The access lists of Slurm clusters: Business makes and raises them (`access-list-users.ts` has the people on them),
- * Platform accepts them here, and what it accepted is the manifest that a driver applies. Both are read whole from the database
- * whenever they are needed, and never kept (docs/decisions/0073-lists-are-read-whole.md).
+ * The access lists of Slurm clusters (`access-list-users.ts` has the people on them), and the manifest of one that a driver applies. Both
+ * are read whole from the database whenever they are needed, and never kept (docs/decisions/0073-lists-are-read-whole.md).
  */
-import {
-  type AccessList,
-  type AccessListUser,
-  isAccepted,
-  type Manifest,
-  type ManifestAccount,
-} from '../../domain/access/manifest.ts';
+import type { AccessList, AccessListUser, Manifest, ManifestAccount } from '../../domain/access/manifest.ts';
 import type { Cluster } from '../../domain/clusters/cluster.ts';
 import { homeOf } from '../../domain/people/person.ts';
 import { findSchedulerState } from '../clusters/slurm-configurations.ts';
@@ -79,8 +72,8 @@ export async function readAccessList(
 export async function createAccessList(
   store: Store,
   cluster: Pick<Cluster, 'id' | 'organizationId' | 'desiredGeneration'>,
-): Promise<void> {
-  await store.write(async (tx) => {
+): Promise<AccessList | undefined> {
+  return store.write(async (tx) => {
     await tx.db
       .insertInto('organization_access_lists')
       .values({ org_id: cluster.organizationId, version: 1 })
@@ -91,13 +84,14 @@ export async function createAccessList(
       .values({
         cluster_id: cluster.id,
         generation: 1,
-        accepted_generation: 0,
         desired_generation: cluster.desiredGeneration,
         withdrawn: 0,
         updated_at: toTime(tx.now),
       })
       .onConflict((conflict) => conflict.column('cluster_id').doNothing())
       .execute();
+    await allocateNumbers(tx, cluster.organizationId);
+    return findAccessList(tx.db, cluster.id);
   });
 }
 
@@ -116,25 +110,6 @@ export async function updateDesiredGeneration(
   });
 }
 
-/**
- * Accepts the newest lists of an organization's clusters: freezes the names on them, and gives each name without one
- * a number (uid and gid alike) from a counter that never goes back.
- */
-export async function acceptAccessLists(store: Store, organizationId: string): Promise<void> {
-  if (!(await isAnyPending(store.read, organizationId))) return;
-  await store.write(async (tx) => {
-    await allocate(tx, organizationId);
-    await tx.db
-      .updateTable('access_lists')
-      .set((eb) => ({ accepted_generation: eb.ref('generation') }))
-      .where('withdrawn', '=', 0)
-      .where('cluster_id', 'in', (eb) =>
-        eb.selectFrom('clusters').select('id').where('organization_id', '=', organizationId),
-      )
-      .execute();
-  });
-}
-
 /** Numbers that are kept free ahead of the counter: as many people as come until the service is started again. */
 const uidsAhead = 1000;
 
@@ -150,21 +125,11 @@ export async function raiseNextUid(store: Store, base: number, taken: readonly n
   });
 }
 
-async function isAnyPending(db: Reader, organizationId: string): Promise<boolean> {
-  const row = await db
-    .selectFrom('clusters as c')
-    .innerJoin('access_lists as l', 'l.cluster_id', 'c.id')
-    .select('l.cluster_id')
-    .where('c.organization_id', '=', organizationId)
-    .where('l.withdrawn', '=', 0)
-    .whereRef('l.accepted_generation', '<', 'l.generation')
-    .limit(1)
-    .executeTakeFirst();
-  return row !== undefined;
-}
-
-/** Gives a number to the names on the list that have none. */
-async function allocate(tx: Tx, organizationId: string): Promise<void> {
+/**
+ * Freezes the names on an organization's list, and gives each one without a number (uid and gid alike) the next of a counter that never
+ * goes back.
+ */
+export async function allocateNumbers(tx: Tx, organizationId: string): Promise<void> {
   const counter = await tx.db
     .selectFrom('counters')
     .select('value')
@@ -201,11 +166,11 @@ async function allocate(tx: Tx, organizationId: string): Promise<void> {
   await updateRows(tx.db, 'counters', { name: 'uid' }, { value: counter.value + Number(numUpdatedRows) });
 }
 
-/** The accepted list as a driver applies it, all of one moment; undefined while the newest one is not accepted. */
+/** The list as a driver applies it, all of one moment; undefined where there is none, or it was withdrawn. */
 export async function findManifest(store: Store, clusterId: string): Promise<Manifest | undefined> {
   return store.readSnapshot(async (db) => {
     const list = await findAccessList(db, clusterId);
-    if (!list || !isAccepted(list)) return undefined;
+    if (!list || list.isWithdrawn) return undefined;
     const { version } = await db
       .selectFrom('clusters as c')
       .innerJoin('organization_access_lists as o', 'o.org_id', 'c.organization_id')
@@ -213,8 +178,6 @@ export async function findManifest(store: Store, clusterId: string): Promise<Man
       .where('c.id', '=', clusterId)
       .executeTakeFirstOrThrow();
     const users = await listAccessListUsers(db, clusterId);
-    // A name gets its number when a list with it is accepted.
-    if (users.some(({ uid }) => uid === null)) return undefined;
     return {
       clusterId,
       generation: list.generation,

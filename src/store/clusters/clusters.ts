@@ -219,7 +219,6 @@ async function withdrawAccessList(tx: Tx, clusterId: string): Promise<void> {
     .updateTable('access_lists')
     .set((eb) => ({
       generation: eb('generation', '+', 1),
-      accepted_generation: eb('generation', '+', 1),
       withdrawn: 1,
       updated_at: toTime(tx.now),
     }))

@@ -204,7 +204,6 @@ export interface Schema {
   access_lists: {
     cluster_id: string;
     generation: number;
-    accepted_generation: number;
     desired_generation: number;
     withdrawn: 0 | 1;
     updated_at: string;

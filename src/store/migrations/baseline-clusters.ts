@@ -73,7 +73,6 @@ create index access_requests_of_person on access_requests (user_id);
 create table access_lists (
   cluster_id text primary key not null references clusters (id),
   generation integer not null,
-  accepted_generation integer not null,
   desired_generation integer not null,
   withdrawn integer not null, -- 0 | 1
   updated_at text not null

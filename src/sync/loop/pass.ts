@@ -7,7 +7,6 @@ import {
   updateListedUser,
   updateListedUsers,
 } from '../../store/access/access-list-users.ts';
-import { acceptAccessLists } from '../../store/access/access-lists.ts';
 import { recordObserveFailure } from '../../store/clusters/cluster-sides.ts';
 import { activateCluster } from '../../store/clusters/clusters.ts';
 import type { Store } from '../../store/engine/index.ts';
@@ -106,7 +105,7 @@ export async function observeSide<
 }
 
 export interface ListKeeper {
-  /** Updates a person's entries, and has the lists that changed accepted. */
+  /** Updates a person's entries. */
   updateUser(userId: string): Promise<void>;
   /** Does so for everyone in an organization; returns whether that changed its list. */
   updateOrganization(organizationId: string): Promise<boolean>;
@@ -119,7 +118,6 @@ export function createListKeeper({ store }: { store: Store }): ListKeeper {
 
   async function run(organizationId: string): Promise<boolean> {
     const changed = await updateListedUsers(store, organizationId);
-    await acceptAccessLists(store, organizationId);
     await deletePastEntries(store, organizationId);
     return changed;
   }
@@ -139,9 +137,7 @@ export function createListKeeper({ store }: { store: Store }): ListKeeper {
       return joinOrganization(organizationId);
     },
     async updateUser(userId) {
-      for (const organizationId of await updateListedUser(store, userId)) {
-        await acceptAccessLists(store, organizationId);
-      }
+      await updateListedUser(store, userId);
     },
   };
 }

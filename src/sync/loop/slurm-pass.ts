@@ -1,9 +1,8 @@
 /** A pass over the Slurm side of a cluster: list → observe → manifest → plan → apply → record. */
-import { type AccessList, isAccepted, type SlurmReport } from '../../domain/access/manifest.ts';
+import type { AccessList, SlurmReport } from '../../domain/access/manifest.ts';
 import type { Cluster } from '../../domain/clusters/cluster.ts';
 import { messageOf } from '../../lib/error-message.ts';
 import {
-  acceptAccessLists,
   createAccessList,
   findAccessList,
   findManifest,
@@ -28,7 +27,7 @@ export async function passSlurm(
   superseded: AbortSignal,
 ): Promise<PassResult> {
   const { store, admission } = deps;
-  const list = await admission(() => acceptedList(deps, cluster));
+  const list = await admission(() => currentList(deps, cluster));
   // Opened only now, as people's access is computed and shown also for a cluster that cannot be reached.
   const driver = await openDriver(cluster);
   let activated = false;
@@ -46,7 +45,6 @@ export async function passSlurm(
   let report = isDue ? undefined : await observe();
   const isNeeded =
     list !== undefined && (report === undefined || isApplyNeeded(list, report) || report.drifted === true);
-  // Undefined too where the list changed again just now, which brings the next pass.
   const manifest = isNeeded ? await admission(() => findManifest(store, cluster.id)) : undefined;
   if (manifest) {
     await deps.recheckSessions?.(cluster.id);
@@ -86,20 +84,18 @@ async function observeDuring(
   return work;
 }
 
-/** The newest list, once it is accepted; undefined when it changed again just now, which brings the next pass. */
-async function acceptedList({ store, lists }: PassDeps, cluster: Cluster): Promise<AccessList | undefined> {
-  const before = await findAccessList(store.read, cluster.id);
-  if (!before) {
+/** The cluster's list, which goes with its configuration; undefined for one that was withdrawn. */
+async function currentList({ store, lists }: PassDeps, cluster: Cluster): Promise<AccessList | undefined> {
+  let list = await findAccessList(store.read, cluster.id);
+  if (!list) {
     await lists.joinOrganization(cluster.organizationId);
-    await createAccessList(store, cluster);
-  } else if (before.desiredGeneration !== cluster.desiredGeneration) {
-    await updateDesiredGeneration(store, cluster);
+    list = await createAccessList(store, cluster);
   }
-  if (!before || before.acceptedGeneration !== before.generation) {
-    await acceptAccessLists(store, cluster.organizationId);
-  }
-  const list = await findAccessList(store.read, cluster.id);
-  return list && isAccepted(list) ? list : undefined;
+  const { id, desiredGeneration } = cluster;
+  if (!list || list.isWithdrawn) return undefined;
+  if (list.desiredGeneration === desiredGeneration) return list;
+  await updateDesiredGeneration(store, { id, desiredGeneration });
+  return { ...list, desiredGeneration };
 }
 
 function isApplyNeeded(

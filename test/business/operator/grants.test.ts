@@ -297,6 +297,6 @@ test('an organization is retired by an owner, or an operator, once its clusters 
 
 test('the access list of a cluster that was abandoned has failed', () => {
   const cluster = { state: 'released', cleanupState: 'abandoned; left behind: accounts' } as Cluster;
-  const list = { generation: 2, acceptedGeneration: 2 } as Parameters<typeof deliveryOf>[1];
+  const list = { generation: 2 } as Parameters<typeof deliveryOf>[1];
   assert.equal(accessListState(deliveryOf(cluster, list, undefined, 0)), 'failed');
 });

@@ -9,7 +9,7 @@ import { serverLifeMs } from '../../../src/domain/server.ts';
 import { createLogger } from '../../../src/lib/log.ts';
 import { findPersonOnCluster } from '../../../src/store/access/access-facts.ts';
 import { updateListedUsers } from '../../../src/store/access/access-list-users.ts';
-import { acceptAccessLists, createAccessList, findManifest } from '../../../src/store/access/access-lists.ts';
+import { createAccessList, findManifest } from '../../../src/store/access/access-lists.ts';
 import { findKubernetesAccess } from '../../../src/store/access/kubernetes-access.ts';
 import { appendAuditEntry, withRedaction } from '../../../src/store/audit/audit.ts';
 import { createInstallation } from '../../../src/store/data-dir/lab.ts';
@@ -405,7 +405,6 @@ test('where the database lost commits under a running server, it says so, and ke
   const organizationId = (await findOrganizationBySlug(before.read, 'physics'))?.id ?? '';
   await createAccessList(before, { id: alpha, organizationId, desiredGeneration: 1 });
   await updateListedUsers(before, organizationId);
-  await acceptAccessLists(before, organizationId);
   await before.close();
   await postgres.query('create database went_before template went');
 

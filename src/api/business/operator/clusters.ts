@@ -117,7 +117,7 @@ async function operatorClusterBody(
     access_list: list
       ? {
           generation: list.generation,
-          accepted_generation: list.acceptedGeneration,
+          accepted_generation: list.generation,
           applied_generation: observation?.manifestGeneration ?? null,
           state: accessListState(deliveryOf(cluster, list, observation, now)),
           updated_at: list.updatedAt,
