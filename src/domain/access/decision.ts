@@ -39,7 +39,7 @@ export interface AccessFacts {
   signIn: SignInWindow | undefined;
   /** What the installation says of both. */
   policy: AccessPolicy;
-  /** On the newest list, and was on one that Platform accepted. */
+  /** On the list. */
   isListed: boolean;
   /** What the cluster confirmed of this person; undefined when it does not know them. */
   confirmed: { loginState: 'ready' | 'waiting_for_key'; keyFingerprints: readonly string[] } | undefined;

@@ -9,7 +9,7 @@ import { openGateways } from '../../gateway/process/index.ts';
 import type { Attempt, Authorize, Decision } from '../../gateway/ssh/decision.ts';
 import type { GatewayKeys } from '../../gateway/ssh/index.ts';
 import { defaultLimits } from '../../gateway/ssh/limits.ts';
-import { findLogin, findPersonOnCluster } from '../../store/access/access-facts.ts';
+import { findLogin } from '../../store/access/access-facts.ts';
 import { closeLostSessions } from '../../store/audit/open-sessions.ts';
 import type { Store } from '../../store/engine/index.ts';
 import type { Config } from '../config/index.ts';
@@ -93,11 +93,11 @@ interface AuthorizeDeps {
 export function createAuthorize({ store, graceMs }: AuthorizeDeps): Authorize {
   return async function authorizeLogin({ loginName, fingerprint }: Attempt, openOn) {
     const parsed = parseLoginName(loginName);
-    const login = parsed && (await findLogin(store.read, { ...parsed, fingerprint }));
-    const person = login && (await findPersonOnCluster(store, parsed.clusterId, login.userId));
+    const person = parsed && (await findLogin(store, { ...parsed, fingerprint }));
     if (!person) return unknown;
     const { clusterId, username, job } = parsed;
-    const subject = { clusterId, ...login };
+    const { userId, keyId } = person;
+    const subject = { clusterId, userId, keyId };
     const open = openOn && { loginNode: openOn, graceMs };
     const decision = decideAccess(person.facts, { fingerprint, open });
     const { policy, signIn } = person.facts;

@@ -2,7 +2,7 @@
  * What the access decision rests on (`domain/access-decision.ts`), read in one statement: several are of several moments on
  * PostgreSQL.
  */
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import { type AccessFacts, isFitKey } from '../../domain/access/decision.ts';
 import {
   type LoginMode,
@@ -37,31 +37,20 @@ export interface PersonOnCluster {
   };
 }
 
-/** A login name and a key, found to be of one person. */
-export interface Login {
-  userId: string;
-  keyId: string;
-}
-
-/** Whose login name and key these are; undefined unless that name is, or was, a member's and the key is, or was, theirs. */
+/**
+ * The person whose login name and key these are, on that cluster, and the key's ID; undefined unless the name is, or was, a member's and
+ * the key is, or was, theirs.
+ */
 export async function findLogin(
-  db: Reader,
+  { read: db, observationAges, lapses }: Pick<Store, 'read' | 'observationAges' | 'lapses'>,
   login: { clusterId: string; username: string; fingerprint: string },
-): Promise<Login | undefined> {
-  const [row] = await loginOf(db, login.clusterId, login.username, login.fingerprint);
-  return row;
+): Promise<(PersonOnCluster & { userId: string; keyId: string }) | undefined> {
+  const { clusterId, username, fingerprint } = login;
+  const [row] = await loginOf(db, clusterId, username, fingerprint);
+  if (!row) return undefined;
+  const { user_id: userId, key_id: keyId } = row;
+  return { ...personOn(clusterId, row, { observationAges, lapses }), userId, keyId };
 }
-
-const loginOf = prepared((db, clusterId: string, username: string, fingerprint: string) =>
-  db
-    .selectFrom('clusters as c')
-    .innerJoin('organization_usernames as n', 'n.org_id', 'c.organization_id')
-    .innerJoin('ssh_keys as k', 'k.user_id', 'n.user_id')
-    .select(['n.user_id as userId', 'k.id as keyId'])
-    .where('c.id', '=', clusterId)
-    .where('n.username', '=', username)
-    .where('k.fingerprint', '=', fingerprint),
-);
 
 /** A person on a cluster; undefined where there is no such cluster or person. */
 export async function findPersonOnCluster(
@@ -100,7 +89,7 @@ function personOn(
       ...keys,
       signIn: signInOf(row, lapses),
       policy: lapses.policy,
-      isListed: row.uid !== null && row.listed_user_id !== null && row.withdrawn === 0,
+      isListed: row.listed_user_id !== null && row.withdrawn === 0,
       confirmed: row.login_state === null ? undefined : { loginState: row.login_state, keyFingerprints },
       loginNodes: nodes.map(({ host, port, hostKey, up, missingShells }) => {
         const hasShell = row.shell === row.login_shell && missingShells?.includes(row.login_shell) === false;
@@ -186,7 +175,7 @@ const isStaff = sql<number>`(
   select case when exists (select 1 from staff_permissions s where s.user_id = u.id) then 1 else 0 end)`;
 
 /** A person and a cluster with all that is known of them, where there is something. */
-function personAndCluster(db: Reader, clusterId: string, userId: string) {
+function personAndCluster(db: Reader, clusterId: string, userId: string | RawBuilder<string>) {
   return (
     db
       .selectFrom('clusters as c')
@@ -234,8 +223,9 @@ function personAndCluster(db: Reader, clusterId: string, userId: string) {
   );
 }
 
-const personOf = prepared((db, clusterId: string, userId: string) =>
-  personAndCluster(db, clusterId, userId).select([
+function factsOf(db: Reader, clusterId: string, userId: string | RawBuilder<string>) {
+  return personAndCluster(db, clusterId, userId).select([
+    'u.id as user_id',
     'c.organization_id',
     'c.driver',
     'c.state',
@@ -249,7 +239,6 @@ const personOf = prepared((db, clusterId: string, userId: string) =>
     'm.lifecycle_state as membership_state',
     'm.role',
     'n.username',
-    'n.uid',
     'w.generation',
     'w.withdrawn',
     'p.user_id as listed_user_id',
@@ -267,8 +256,18 @@ const personOf = prepared((db, clusterId: string, userId: string) =>
     granted.as('granted'),
     keys.as('keys'),
     isStaff.as('is_staff'),
-  ]),
-);
+  ]);
+}
+
+const personOf = prepared((db, clusterId: string, userId: string) => factsOf(db, clusterId, userId));
+
+const loginOf = prepared((db, clusterId: string, username: string, fingerprint: string) => {
+  const ofKey = (column: string) =>
+    sql<string>`(select ${sql.ref(column)} from ssh_keys where fingerprint = ${fingerprint})`;
+  return factsOf(db, clusterId, ofKey('user_id'))
+    .select(ofKey('id').as('key_id'))
+    .where('n.username', '=', username);
+});
 
 function fieldsIn(text: string | null): [string, string, string][] {
   return (text?.split(',') ?? []).map((entry) => {
