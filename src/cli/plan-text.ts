@@ -1,4 +1,5 @@
 /** What a lab file, or changes of members and keys, would do, as text for people. */
+import { restartsText } from '../domain/slurm/restarts.ts';
 import { visibleLine, visibleName } from '../domain/text.ts';
 import { confirm, isAttended } from './ask.ts';
 import type { Business } from './net/api.ts';
@@ -22,13 +23,6 @@ export function describePlan({ changes, restarts }: Plan, nothing: string): stri
   const table = changes.length === 0 ? [] : [formatTable(['ACTION', 'KIND', 'NAME', 'WHAT'], rows)];
   return [...table, ...restarts.map(onCluster)].join('\n\n');
 }
-
-const parts: Record<string, string> = {
-  login: 'login nodes',
-  controller: 'Slurm controller',
-  accounting: 'accounting service',
-  compute: 'compute nodes one at a time',
-};
 
 export function describeMemberPlan({ changes, clusters }: MemberPlan): string {
   const rows = changes.map((one) => [
@@ -82,7 +76,7 @@ function onCluster(restart: Business['LabRestart'] & { once_keyed?: string[] }):
   if (later.length > 0)
     lines.push(`  Once they have an SSH key, new login accounts: ${visibleLine(later.join(', '))}.`);
   if (removed.length > 0) lines.push(`  Login accounts that go: ${visibleLine(removed.join(', '))}.`);
-  const order = restarts.map((part) => parts[part] ?? part).join(', then ');
+  const order = restartsText(restarts);
   const none = rollout === 'live' ? '  Nothing restarts (rollout: live).' : '  Nothing restarts.';
   lines.push(order === '' ? none : `  Restarts${when}, in this order: ${visibleLine(order)}.`);
   if (jobs.length > 0) lines.push(`  Running jobs that${when} end:`, ...jobTable(jobs));

@@ -65,7 +65,7 @@ test('who is on: a session is closed with a reason that its person reads, and is
     await show(page, '/past');
     await page.getByText('This page shows 1 session of 1 person').waitFor();
     const past = page.getByRole('row').filter({ hasText: 'bob' });
-    assert.match(await past.innerText(), /alpha.*127\.0\.0\.1.*a command.*echo up; exec sleep 60/s);
+    assert.match(await past.innerText(), /alpha.*127\.0\.0\.1.*1 command.*echo up; exec sleep 60/s);
     await checkPage(page, '/past');
     await page.getByLabel('Source address').fill('203.0.113.9');
     await page.getByRole('button', { name: 'Show', exact: true }).click();

@@ -84,7 +84,7 @@ test('with the keyboard alone a configuration is found, changed with a reason, a
     while (!(await isIn())) await page.keyboard.press('Tab');
     // Keys of the page are letters here.
     await page.keyboard.type('slurmExtraConfig: MaxArraySize=2000 # ?/');
-    await page.getByText('Restarts the login nodes and the controller').waitFor();
+    await page.getByText('Restarts: login nodes, then Slurm controller').waitFor();
     await page.keyboard.press('Tab');
     assert.ok(!(await isIn()), 'Tab leaves the editor');
     await page.getByLabel('Reason').focus();
@@ -161,9 +161,9 @@ test('a configuration that Slurm does not start with is followed to its refusal,
       'slurmPartitions: PartitionName=gpu2 Nodes=alpha-[1-9]\ncomputeS6Packages: apt-get install x\n',
     );
     await page
-      .getByText('Restarts the login nodes, the controller and the compute nodes, one at a time')
+      .getByText('Restarts: login nodes, then Slurm controller, then compute nodes one at a time')
       .waitFor();
-    await page.getByText('One running job ends.').waitFor();
+    await page.getByText('1 running job ends.').waitFor();
     await page.getByText('The jobs in gpu end').waitFor();
     await page.getByLabel('Show changes').check();
     await page.getByRole('region', { name: 'Changes' }).getByRole('deletion').first().waitFor();

@@ -113,7 +113,7 @@ test('with the keyboard alone: a person joins with a permission, another leaves,
     await tabTo(page, page.getByRole('button', { name: 'Remove…' }));
     await press('Enter');
     await page.getByText('Login accounts removed: bob. Home directories stay.').waitFor();
-    await page.getByText('Restarts: login nodes, then the Slurm controller').waitFor();
+    await page.getByText('Restarts: login nodes, then Slurm controller').waitFor();
     await page.getByText('One Kubernetes grant stays').waitFor();
     await page.getByRole('button', { name: 'Remove', exact: true }).and(page.locator(ready)).waitFor();
     await tabTo(page, page.getByRole('button', { name: 'Remove', exact: true }));

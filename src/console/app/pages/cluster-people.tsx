@@ -2,7 +2,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, useParams } from '@tanstack/react-router';
 import { opensText, wayText } from '../../../domain/access/ways-in.ts';
-import { Empty, isWhole, Loaded, Page, Panel } from '../parts/page.tsx';
+import { Empty, Loaded, Page, Panel, said } from '../parts/page.tsx';
 import { Until, WayIn } from '../parts/people/access-state.tsx';
 import { SaveCsv } from '../parts/save.tsx';
 import { Strip } from '../parts/strip.tsx';
@@ -58,12 +58,12 @@ function People({ delivery, isSlurm }: { delivery: Delivery; isSlurm: boolean })
   const { review, remote, csv } = useReview(columns, { cluster: clusterId });
   return (
     <>
-      {isWhole(review) && review.data && (
+      {said(review, ({ counts }) => (
         <p className="sentence">
-          {count(review.data.counts.people, 'person has', 'people have')} access
-          {isSlurm && `, ${review.data.counts.ssh} of them over SSH`}.
+          {count(counts.people, 'person has', 'people have')} access
+          {isSlurm && `, ${counts.ssh} of them over SSH`}.
         </p>
-      )}
+      ))}
       <Panel
         title="Access list"
         cli="andromeda members grants"

@@ -7,7 +7,6 @@ import { Gpus, gpusOf, MachineState, machineState, Ready } from '../parts/gpus.t
 import {
   Empty,
   Facts,
-  isWhole,
   Loaded,
   NoClusters,
   Page,
@@ -135,7 +134,7 @@ function Cluster({ clusterId }: { clusterId: string }) {
   return (
     <Page
       title={name}
-      sentence={isWhole(both) && both.data && `${gpusOf(both.data.usage)}. ${reportOf(both.data.options)}`}
+      sentence={said(both, (known) => `${gpusOf(known.usage)}. ${reportOf(known.options)}`)}
       actions={
         <>
           {options.data?.scheduler.configured.value !== 'kubernetes' && (

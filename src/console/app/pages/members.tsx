@@ -8,7 +8,7 @@ import {
 } from '../../../domain/access/permission.ts';
 import { grantText } from '../../../domain/access/review.ts';
 import { type Operation, operation } from '../api.ts';
-import { Button, Dialog, type Edited, isWhole, Loaded, Page, Panel, Problem } from '../parts/page.tsx';
+import { Button, Dialog, type Edited, isWhole, Loaded, Page, Panel, Problem, said } from '../parts/page.tsx';
 import { Until } from '../parts/people/access-state.tsx';
 import { AddMembers } from '../parts/people/add-members.tsx';
 import { ChangeButtons, ChangeForm, type ChangeKind, useMayManage } from '../parts/people/member-forms.tsx';
@@ -32,7 +32,7 @@ export default function MembersPage() {
     <Page
       title="Members"
       isWide
-      sentence={isWhole(review) && review.data && <Sentence counts={review.data.counts} day={day} />}
+      sentence={said(review, ({ counts }) => <Sentence counts={counts} day={day} />)}
       actions={isManager && <Button onClick={() => setDoing({ kind: 'add' })}>Add members</Button>}
     >
       <KeepAccess change={(row) => setDoing({ kind: 'choose', row })} />

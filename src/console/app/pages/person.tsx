@@ -4,19 +4,18 @@ import { Link, useParams, useSearch } from '@tanstack/react-router';
 import { useState } from 'react';
 import { wayText } from '../../../domain/access/ways-in.ts';
 import { csv } from '../../../domain/text.ts';
-import { Empty, Facts, isWhole, Loaded, Page, Panel, type Reading, said } from '../parts/page.tsx';
+import { Empty, Facts, Loaded, Page, Panel, type Reading, said } from '../parts/page.tsx';
 import {
   AccessStates,
   AccessStrip,
   obstacleText,
   PeopleLink,
-  PersonLink,
   Until,
   WayIn,
 } from '../parts/people/access-state.tsx';
 import { ChangeButtons, ChangeForm, type ChangeKind } from '../parts/people/member-forms.tsx';
 import { SaveCsv } from '../parts/save.tsx';
-import { type Column, Table } from '../parts/table.tsx';
+import { type Column, PersonCell, Table } from '../parts/table.tsx';
 import { Age, count, LastReport, Moment, State } from '../parts/values.tsx';
 import { type Delivery, type Person, progressOf, readAccessOf, type Way } from '../people.ts';
 import { readMemberPermissions, useWho } from '../reads.ts';
@@ -29,7 +28,7 @@ export function PersonPage() {
   return (
     <Page
       title={person?.email ?? 'Person'}
-      sentence={isWhole(access) && person && <Sentence person={person} />}
+      sentence={person && said(access, () => <Sentence person={person} />)}
     >
       <Loaded of={access}>
         {({ clusters }) =>
@@ -250,7 +249,7 @@ function Who({ people, ids }: { people: readonly Person[]; ids: readonly string[
       <ul className="plain">
         {people.map((person) => (
           <li key={person.user_id}>
-            <PersonLink id={person.user_id} email={person.email} />{' '}
+            <PersonCell of={person} />
             <span className="soft">
               {person.is_member ? person.role : 'not a member'}
               {person.username !== undefined && `, ${person.username}`}

@@ -162,9 +162,9 @@ function Uses({ of }: { of: PastSession }) {
   const { commands = [], command_count: commandCount = 0, forwards = [] } = of;
   const { shells = 0, file_transfers: files = 0, forward_count: forwarded = 0 } = of;
   const kinds = [
-    shells > 0 && (shells === 1 ? 'a shell' : `${shells} shells`),
-    files > 0 && (files === 1 ? 'a file transfer' : `${files} file transfers`),
-    commandCount > 0 && (commandCount === 1 ? 'a command' : `${commandCount} commands`),
+    shells > 0 && count(shells, 'shell'),
+    files > 0 && count(files, 'file transfer'),
+    commandCount > 0 && count(commandCount, 'command'),
     forwarded > 0 && `forwards to ${forwards.join(', ')}`,
   ].filter(Boolean);
   const rest = commandCount - Math.min(listed, commands.length);

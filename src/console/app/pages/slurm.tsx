@@ -116,7 +116,7 @@ const missing: Partial<Record<Status['state'], string>> = {
 };
 
 function Progress({ status, clusterId }: { status: Status; clusterId: string }) {
-  const { state, savedAt, message, observedAt, inForceGeneration } = status;
+  const { state, savedAt, message, observedAt } = status;
   if (state === 'never_written' || state === 'no_slurm' || state === 'not_in_service')
     return <LastReport clusterId={clusterId} at={observedAt} />;
   const tested =
@@ -128,7 +128,6 @@ function Progress({ status, clusterId }: { status: Status; clusterId: string }) 
     { name: 'tested', isDone: isActive },
     { name: 'active', isDone: isActive },
   ]);
-  const rest = !isActive && inForceGeneration ? `; it has version ${inForceGeneration}` : '';
   return (
     <>
       <Strip
@@ -136,7 +135,7 @@ function Progress({ status, clusterId }: { status: Status; clusterId: string }) 
         steps={steps}
         missing={message ?? missing[state]}
       />
-      <LastReport clusterId={clusterId} at={observedAt} rest={rest} />
+      <LastReport clusterId={clusterId} at={observedAt} />
     </>
   );
 }

@@ -1,5 +1,6 @@
 /** What a change of members or keys would do on the clusters, shown before it is saved. */
 import type { ReactNode } from 'react';
+import { restartsText } from '../../../domain/slurm/restarts.ts';
 import {
   type Effect,
   jobsOf,
@@ -10,7 +11,7 @@ import {
   useSettled,
 } from '../people.ts';
 import { useWho } from '../reads.ts';
-import { Problem } from './page.tsx';
+import { Effects, Problem } from './page.tsx';
 import { count, firstOf, State } from './values.tsx';
 
 const pauseMs = 250;
@@ -35,25 +36,16 @@ interface ConsequencesOptions {
 
 export function Consequences({ of: { plan, error, isWaiting }, children }: ConsequencesOptions) {
   return (
-    <section className="plan" aria-label="What will change" aria-busy={isWaiting}>
-      <h3>What will change</h3>
-      {error ? (
-        <Problem error={error} />
-      ) : (
-        <div role="status">
-          {plan ? (
-            <Effects plan={plan} />
-          ) : (
-            <p className="soft">{isWaiting ? 'Loading…' : 'No changes yet.'}</p>
-          )}
-          {plan?.changes.some(({ result }) => result === 'planned') && children}
-        </div>
-      )}
-    </section>
+    <Effects isWaiting={isWaiting}>
+      {error && <Problem error={error} />}
+      {!error && plan && <Planned plan={plan} />}
+      {!error && !plan && <p className="soft">{isWaiting ? 'Loading…' : 'No changes yet.'}</p>}
+      {!error && plan?.changes.some(({ result }) => result === 'planned') && children}
+    </Effects>
   );
 }
 
-function Effects({ plan: { changes, clusters } }: { plan: MemberPlan }) {
+function Planned({ plan: { changes, clusters } }: { plan: MemberPlan }) {
   const refused = changes.filter(({ result }) => result === 'refused');
   const joined = changes.filter((one) => one.change === 'add' && one.result === 'planned');
   return (
@@ -82,13 +74,6 @@ function Effects({ plan: { changes, clusters } }: { plan: MemberPlan }) {
     </>
   );
 }
-
-const parts = {
-  login: 'login nodes',
-  controller: 'the Slurm controller',
-  accounting: 'accounting',
-  compute: 'compute nodes one at a time',
-} as const;
 
 function Ended({ of: effect, word }: { of: Effect; word: string }) {
   const { ended_jobs: jobs, ended_sessions: sessions, other_sessions: more = 0 } = effect;
@@ -137,7 +122,7 @@ function OnCluster({ effect }: { effect: Effect }) {
         )}
         {restarts.length > 0 && (
           <li>
-            {isLater ? 'Then restarts' : 'Restarts'}: {restarts.map((part) => parts[part]).join(', then ')}.
+            {isLater ? 'Then restarts' : 'Restarts'}: {restartsText(restarts)}.
           </li>
         )}
         {isSlurm && restarts.length === 0 && (

@@ -58,6 +58,16 @@ export function Panel({ title, tools, operation, children, ...command }: PanelOp
   );
 }
 
+/** What a change would do, in a form that is filled in. */
+export function Effects({ isWaiting, children }: { isWaiting: boolean; children: ReactNode }) {
+  return (
+    <section className="plan" aria-label="What will change" aria-busy={isWaiting}>
+      <h3>What will change</h3>
+      <div role="status">{children}</div>
+    </section>
+  );
+}
+
 export function Facts({ of, className = 'facts' }: { of: Record<string, ReactNode>; className?: string }) {
   return (
     <dl className={className}>

@@ -73,11 +73,10 @@ export function Reported({ clusterId, at }: { clusterId: string; at: string | un
   return last === 0 ? <>none yet</> : <Age at={new Date(last).toISOString()} />;
 }
 
-export function LastReport({ clusterId, at, rest = '' }: Parameters<typeof Reported>[0] & { rest?: string }) {
+export function LastReport(of: Parameters<typeof Reported>[0]) {
   return (
     <p className="soft small">
-      Last report: <Reported clusterId={clusterId} at={at} />
-      {rest}
+      Last report: <Reported {...of} />
     </p>
   );
 }

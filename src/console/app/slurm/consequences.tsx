@@ -1,32 +1,21 @@
 /** What will change: what changes, what restarts, and what ends with that. */
+import { restartsText } from '../../../domain/slurm/restarts.ts';
+import { Effects } from '../parts/page.tsx';
+import { count } from '../parts/values.tsx';
 import type { Check } from './reads.ts';
 
-const names = {
-  login: 'the login nodes',
-  controller: 'the controller',
-  accounting: 'accounting',
-  compute: 'the compute nodes, one at a time',
-} as const;
-
 const mostShown = 12;
-const list = new Intl.ListFormat('en-GB');
 
 export function Consequences({ check, hasFaults }: { check: Check | undefined; hasFaults: boolean }) {
   return (
-    <section className="consequences" aria-live="polite">
-      <h3>What will change</h3>
+    <Effects isWaiting={!check && !hasFaults}>
       {check ? (
         <Checked check={check} />
       ) : (
         <p className="soft">{hasFaults ? 'Fix the problems above to save.' : 'Checking…'}</p>
       )}
-    </section>
+    </Effects>
   );
-}
-
-function endingJobs(count: number | undefined): string {
-  if (count === undefined) return 'Running jobs may end: which run is not known at the moment.';
-  return count === 1 ? 'One running job ends.' : `${count} running jobs end.`;
 }
 
 function Checked({ check }: { check: Check }) {
@@ -53,24 +42,25 @@ function Checked({ check }: { check: Check }) {
       ) : rollout === 'live' ? (
         <li>Restarts slurmctld, and slurmd on one node after the other. Sessions and jobs continue.</li>
       ) : (
-        <li>Restarts {list.format(restarts.map((one) => names[one]))}.</li>
+        <li>Restarts: {restartsText(restarts)}.</li>
       )}
       {openSessions > 0 && (
         <li>
-          <b>
-            {openSessions === 1 ? 'One open SSH session ends.' : `${openSessions} open SSH sessions end.`}
-          </b>
+          <b>{count(openSessions, 'open SSH session ends', 'open SSH sessions end')}.</b>
         </li>
       )}
       {endedJobs !== 0 && (
         <li>
-          <b>{endingJobs(endedJobs)}</b>
+          <b>
+            {endedJobs === undefined
+              ? 'Running jobs may end: which run is not known at the moment.'
+              : `${count(endedJobs, 'running job ends', 'running jobs end')}.`}
+          </b>
         </li>
       )}
       {removedPartitions.length > 0 && (
         <li>
-          <b>The jobs in {list.format(removedPartitions)} end</b>, as{' '}
-          {removedPartitions.length === 1 ? 'it is' : 'they are'} no longer defined.
+          <b>The jobs in {removedPartitions.join(', ')} end</b>: no longer defined.
         </li>
       )}
     </ul>

@@ -3,6 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useEffect, useMemo, useRef, useState } from 'react';
 import { bodyOf, platform, queryClient, type WriteHeaders } from '../api.ts';
 import { Button, Check, Panel, Problem } from '../parts/page.tsx';
+import { count } from '../parts/values.tsx';
 import { WriteForm } from '../parts/write.tsx';
 import { useSettled } from '../people.ts';
 import { useWho } from '../reads.ts';
@@ -193,9 +194,7 @@ interface FaultsOptions {
 function Faults({ faults, goTo }: FaultsOptions) {
   return (
     <div role="status" className="code-faults" id="slurm-faults">
-      {faults.length > 0 && (
-        <p className="fault">{faults.length === 1 ? 'One problem:' : `${faults.length} problems:`}</p>
-      )}
+      {faults.length > 0 && <p className="fault">{count(faults.length, 'problem')}:</p>}
       <ul>
         {faults.slice(0, mostListed).map(({ line, message }) => (
           <li key={`${line} ${message}`}>

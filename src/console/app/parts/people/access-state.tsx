@@ -54,14 +54,6 @@ function Side({ kind, message, children }: { kind: Kind; message: string | undef
   );
 }
 
-export function PersonLink({ id, email }: { id: string; email: string }) {
-  return (
-    <Link to="/members/$userId" params={{ userId: id }}>
-      {email}
-    </Link>
-  );
-}
-
 export function PeopleLink({ of }: { of: Delivery }) {
   return (
     <Link to="/clusters/$clusterId/people" params={{ clusterId: of.cluster_id }}>
