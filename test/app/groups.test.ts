@@ -6,12 +6,12 @@ import { createLogger } from '../../src/lib/log.ts';
 import { applyGroupRules } from '../../src/service/compose/group-rules.ts';
 import { checkOrganizations } from '../../src/service/config/groups.ts';
 import type { Store } from '../../src/store/engine/index.ts';
-import { updateRows } from '../../src/store/engine/rows.ts';
+import { listRows, updateRows } from '../../src/store/engine/rows.ts';
 import { findMembership } from '../../src/store/organizations/memberships.ts';
 import { findOrganizationBySlug, listSlugs } from '../../src/store/organizations/organizations.ts';
 import { saveGroups } from '../../src/store/people/groups.ts';
 import { findPersonByEmail, updateLifecycle } from '../../src/store/people/people.ts';
-import { eventually, physics, startTestApp } from '../support/app.ts';
+import { becomes, physics, startTestApp } from '../support/app.ts';
 import { openTestStore } from '../support/store.ts';
 
 const claim = { issuer: 'https://login.physics.example', claim: 'groups' };
@@ -30,10 +30,7 @@ async function startWith(store: Store, rules: readonly GroupRule[] | undefined, 
   const lines: string[] = [];
   const log = createLogger('debug', (line) => lines.push(line));
   const stop = applyGroupRules({ store, groups, log });
-  await eventually(
-    async () => lines.some((line) => line.includes('groups.applied')),
-    (isDone) => isDone,
-  );
+  await becomes(() => lines.some((line) => line.includes('groups.applied')), true);
   await stop();
 }
 
@@ -51,12 +48,8 @@ async function permissionsOf(store: Store, name: string): Promise<string[] | und
 }
 
 async function entries(store: Store) {
-  return store.read
-    .selectFrom('audit_entries')
-    .select(['reason', 'details'])
-    .where('operation', '=', 'followGroups')
-    .orderBy('seq')
-    .execute();
+  const rows = await listRows(store.read, 'audit_entries', { operation: 'followGroups' }, 'seq');
+  return rows.map(({ reason, details }) => ({ reason, details }));
 }
 
 async function say(store: Store, name: string, groups: string[]) {

@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import { createPatientClock } from '../../src/lib/clock.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { warnOfLapses } from '../../src/service/compose/permission-ends.ts';
+import { findRow } from '../../src/store/engine/rows.ts';
 import { recordSignIn } from '../../src/store/people/people.ts';
 import { becomes, physics } from '../support/app.ts';
 import { openTestStore, userId } from '../support/store.ts';
@@ -65,10 +66,7 @@ test('the first sign-in of an account is noted however new it is, and then one a
   const clock = { now: Date.now() };
   await using store = await openTestStore(physics, () => clock.now);
   const ada = await userId(store, 'ada@physics.example');
-  const noted = async () => {
-    const row = store.read.selectFrom('users').select('last_sign_in_at').where('id', '=', ada);
-    return (await row.executeTakeFirstOrThrow()).last_sign_in_at;
-  };
+  const noted = async () => (await findRow(store.read, 'users', { id: ada }))?.last_sign_in_at;
   assert.equal(await noted(), null);
   const first = clock.now + 1_000;
   await recordSignIn(store, ada, first);

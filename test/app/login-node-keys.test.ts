@@ -2,13 +2,12 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { test } from 'node:test';
 import { keysAt, withNext } from '../../src/domain/key-rotation.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { generateSshKey, parseSshKey, type SshKeyFile } from '../../src/lib/ssh/public-key.ts';
 import { watchLoginNodes } from '../../src/service/compose/login-node-keys.ts';
 import { recordSlurmReport } from '../../src/store/clusters/observations.ts';
-import { openLab, whyNot } from '../gateway/lab.ts';
+import { openLab, test } from '../gateway/lab.ts';
 import { alpha, eventually, physics } from '../support/app.ts';
 import { openTestStore } from '../support/store.ts';
 
@@ -19,9 +18,7 @@ const parsed = (text: string): SshKeyFile => {
   return key;
 };
 
-test('login nodes are asked about the next key, with the time from when on they would refuse the gateway', {
-  skip: whyNot,
-}, async (t) => {
+test('login nodes are asked about the next key, with the time from when on they would refuse the gateway', async (t) => {
   const lab = await openLab();
   t.after(() => lab.close());
   await using store = await openTestStore(physics);

@@ -1,8 +1,6 @@
 /** What an operator can watch: request IDs, one log line a request, and Prometheus metrics on an address of their own. */
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import manifest from '../../package.json' with { type: 'json' };
@@ -11,88 +9,77 @@ import { createMetrics } from '../../src/service/compose/metrics/metrics.ts';
 import { writeBackup } from '../../src/store/data-dir/backup.ts';
 import { noteBackup } from '../../src/store/data-dir/last-backup.ts';
 import { alpha, eventually, startTestApp } from '../support/app.ts';
-import { freePorts } from '../support/ports.ts';
+import { freePorts, listening } from '../support/ports.ts';
 import { newPublicKey } from '../support/ssh-keys.ts';
 
-test('request IDs, and metrics on an address of their own', async (t) => {
+test('request IDs, and metrics on an address of their own', async () => {
   const [port] = await freePorts(1);
   await using service = await startTestApp({ config: { metrics: { listen: `127.0.0.1:${port}` } } });
   const scrape = async () => (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
 
-  await t.test('every response carries a request ID: the caller’s own where it is a sane one', async () => {
-    for (const path of ['/me', '/nowhere', '/healthz', '/docs']) {
-      const made = await service.business(path, { as: 'ada' });
-      assert.match(made.headers.get('x-request-id') ?? '', /^[0-9a-f-]{36}$/, path);
-    }
-    const own = await service.platform('/healthz', { headers: { 'X-Request-Id': 'trace-1.a_B' } });
-    assert.equal(own.headers.get('x-request-id'), 'trace-1.a_B');
-    for (const id of ['a b', 'x'.repeat(65), '<i>']) {
-      const reply = await service.business('/healthz', { headers: { 'X-Request-Id': id } });
-      assert.notEqual(reply.headers.get('x-request-id'), id);
-    }
-  });
+  // Every response carries a request ID: the caller’s own where it is a sane one.
+  for (const path of ['/me', '/nowhere', '/healthz', '/docs']) {
+    const made = await service.business(path, { as: 'ada' });
+    assert.match(made.headers.get('x-request-id') ?? '', /^[0-9a-f-]{36}$/, path);
+  }
+  const own = await service.platform('/healthz', { headers: { 'X-Request-Id': 'trace-1.a_B' } });
+  assert.equal(own.headers.get('x-request-id'), 'trace-1.a_B');
+  for (const id of ['a b', 'x'.repeat(65), '<i>']) {
+    const reply = await service.business('/healthz', { headers: { 'X-Request-Id': id } });
+    assert.notEqual(reply.headers.get('x-request-id'), id);
+  }
 
-  await t.test('requests are counted by API, operation and status, with their latency', async () => {
-    await service.business('/me', { as: 'ada' });
-    await service.business('/me');
-    await service.write('/me/ssh-keys', { as: 'bob', body: { public_key: newPublicKey() } });
-    const text = await eventually(scrape, (now) => now.includes('operation="registerSshKey",status="201"'));
-    assert.match(text, /^andromeda_http_requests_total\{api="business",operation="getMe",status="200"\} 2$/m);
-    assert.match(text, /^andromeda_http_requests_total\{api="business",operation="getMe",status="401"\} 1$/m);
-    assert.match(
-      text,
-      /^andromeda_http_request_seconds_bucket\{le="5",api="business",operation="getMe"\} 3$/m,
-    );
-    assert.ok(!text.includes('nowhere'), 'addresses that are none make no rows');
-  });
+  // Requests are counted by API, operation and status, with their latency.
+  await service.business('/me', { as: 'ada' });
+  await service.business('/me');
+  await service.write('/me/ssh-keys', { as: 'bob', body: { public_key: newPublicKey() } });
+  const text = await eventually(scrape, (now) => now.includes('operation="registerSshKey",status="201"'));
+  assert.match(text, /^andromeda_http_requests_total\{api="business",operation="getMe",status="200"\} 2$/m);
+  assert.match(text, /^andromeda_http_requests_total\{api="business",operation="getMe",status="401"\} 1$/m);
+  assert.match(text, /^andromeda_http_request_seconds_bucket\{le="5",api="business",operation="getMe"\} 3$/m);
+  assert.ok(!text.includes('nowhere'), 'addresses that are none make no rows');
 
-  await t.test(
-    'passes over clusters, their lag, convergence, writes, sessions and the process itself',
-    async () => {
-      // The key of the test before may still be on its way.
-      const applied = /^andromeda_sync_unapplied_seconds\{cluster="alpha",side="slurm"\} 0$/m;
-      const text = await eventually(
-        scrape,
-        (now) => applied.test(now) && /andromeda_sync_convergence_seconds_count [1-9]/.test(now),
-      );
-      assert.match(text, /^andromeda_sync_lag_seconds\{cluster="alpha",side="slurm"\} [\d.]+$/m);
-      assert.match(text, /^andromeda_sync_observed_age_seconds\{cluster="alpha",side="slurm"\} [\d.]+$/m);
-      assert.match(text, /^andromeda_sync_pass_seconds_count\{outcome="done"\} [1-9]/m);
-      assert.match(text, /^andromeda_store_write_seconds_count [1-9]/m);
-      assert.match(text, /^andromeda_gateway_sessions 0$/m);
-      assert.match(text, /^andromeda_gateway_up 1$/m);
-      assert.match(text, /^andromeda_login_nodes_down\{cluster="alpha"\} 0$/m);
-      assert.match(text, /^process_resident_memory_bytes \d+$/m);
-      service.advance(30_000);
-      const later = await scrape();
-      assert.match(later, /^andromeda_sync_lag_seconds\{cluster="alpha",side="slurm"\} (29|3\d)/m);
-    },
+  // Passes over clusters, their lag, convergence, writes, sessions and the process itself.
+  // The key may still be on its way.
+  const applied = /^andromeda_sync_unapplied_seconds\{cluster="alpha",side="slurm"\} 0$/m;
+  const passed = await eventually(
+    scrape,
+    (now) => applied.test(now) && /andromeda_sync_convergence_seconds_count [1-9]/.test(now),
   );
+  assert.match(passed, /^andromeda_sync_lag_seconds\{cluster="alpha",side="slurm"\} [\d.]+$/m);
+  assert.match(passed, /^andromeda_sync_observed_age_seconds\{cluster="alpha",side="slurm"\} [\d.]+$/m);
+  assert.match(passed, /^andromeda_sync_pass_seconds_count\{outcome="done"\} [1-9]/m);
+  assert.match(passed, /^andromeda_store_write_seconds_count [1-9]/m);
+  assert.match(passed, /^andromeda_gateway_sessions 0$/m);
+  assert.match(passed, /^andromeda_gateway_up 1$/m);
+  assert.match(passed, /^andromeda_login_nodes_down\{cluster="alpha"\} 0$/m);
+  assert.match(passed, /^process_resident_memory_bytes \d+$/m);
+  service.advance(30_000);
+  const later = await scrape();
+  assert.match(later, /^andromeda_sync_lag_seconds\{cluster="alpha",side="slurm"\} (29|3\d)/m);
 
-  await t.test('the program, its database, its disk and its last backup', async () => {
-    const { version } = manifest;
-    const before = await scrape();
-    assert.match(
-      before,
-      RegExp(`^andromeda_build_info\\{version="${version}",commit="checkout",.*\\} 1$`, 'm'),
-    );
-    assert.match(before, /^andromeda_database_bytes [1-9]\d{3,}$/m);
-    assert.match(before, /^andromeda_database_wal_bytes [1-9]\d*$/m);
-    assert.match(before, /^andromeda_data_free_bytes [1-9]\d*$/m);
-    assert.match(before, /^andromeda_backup_last_timestamp_seconds 0$/m);
-    const info = { madeAt: '2026-01-02T03:04:05Z', version };
-    const file = join(service.dataDir, 'backup');
-    await writeBackup(join(service.dataDir, 'data'), file, info);
-    noteBackup(join(service.dataDir, 'data'), { at: info.madeAt, file, bytes: 1 });
-    const seconds = Date.parse(info.madeAt) / 1000;
-    assert.match(await scrape(), RegExp(`^andromeda_backup_last_timestamp_seconds ${seconds}$`, 'm'));
-  });
+  // The program, its database, its disk and its last backup.
+  const { version } = manifest;
+  const before = await scrape();
+  assert.match(
+    before,
+    RegExp(`^andromeda_build_info\\{version="${version}",commit="checkout",.*\\} 1$`, 'm'),
+  );
+  assert.match(before, /^andromeda_database_bytes [1-9]\d{3,}$/m);
+  assert.match(before, /^andromeda_database_wal_bytes [1-9]\d*$/m);
+  assert.match(before, /^andromeda_data_free_bytes [1-9]\d*$/m);
+  assert.match(before, /^andromeda_backup_last_timestamp_seconds 0$/m);
+  const info = { madeAt: '2026-01-02T03:04:05Z', version };
+  const file = join(service.dataDir, 'backup');
+  await writeBackup(join(service.dataDir, 'data'), file, info);
+  noteBackup(join(service.dataDir, 'data'), { at: info.madeAt, file, bytes: 1 });
+  const seconds = Date.parse(info.madeAt) / 1000;
+  assert.match(await scrape(), RegExp(`^andromeda_backup_last_timestamp_seconds ${seconds}$`, 'm'));
 
-  await t.test('nothing else is served there, and metrics nowhere else', async () => {
-    assert.equal((await fetch(`http://127.0.0.1:${port}/`)).status, 404);
-    assert.equal((await service.business('/metrics', { as: 'ada' })).status, 404);
-    assert.ok(!(await scrape()).includes(alpha));
-  });
+  // Nothing else is served there, and metrics nowhere else.
+  assert.equal((await fetch(`http://127.0.0.1:${port}/`)).status, 404);
+  assert.equal((await service.business('/metrics', { as: 'ada' })).status, 404);
+  assert.ok(!(await scrape()).includes(alpha));
 });
 
 function scrapeOf(metrics: ReturnType<typeof createMetrics>, sessions: number): Promise<string> {
@@ -204,9 +191,8 @@ test('a figure that cannot be had is an answer in words', async () => {
       unreached: [],
       fault: undefined,
     }),
-  ).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const answer = await fetch(`http://127.0.0.1:${(server.address() as AddressInfo).port}/metrics`);
+  );
+  const answer = await fetch(`http://127.0.0.1:${await listening(server)}/metrics`);
   assert.deepEqual(
     [answer.status, await answer.text()],
     [500, 'The metrics cannot be collected: nobody knows\n'],

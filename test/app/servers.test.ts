@@ -99,10 +99,7 @@ test('a server that cannot say that it is there gives up the lead, and leads aga
   assert.ok(events.includes('leader.given_up') && events.includes('servers.failed'));
   const before = led.leads.length;
   isAway = false;
-  await eventually(
-    async () => led.leads.length,
-    (count) => count > before,
-  );
+  await becomes(() => led.leads.length > before, true);
   const tokens = led.tokens();
   assert.ok(
     tokens.every((token, index) => index === 0 || token > (tokens[index - 1] ?? 0)),
@@ -206,10 +203,7 @@ test('a leader whose writes wait for long goes on to lead', async () => {
   // It says that it is there all the same.
   const counted = () => events.filter((event) => event === 'servers.counted').length;
   const before = counted();
-  await eventually(
-    async () => counted(),
-    (count) => count > before + 3,
-  );
+  await becomes(() => counted() > before + 3, true);
   resolve();
   assert.deepEqual(led.seen, ['began']);
 });
@@ -290,9 +284,9 @@ test('a leader that could not say lately that it is there changes nothing on a c
   await led.until('began');
   const [lead] = led.leads;
   assert.ok(lead);
-  await eventually(
-    () => lead.confirm().catch((error: unknown) => error),
-    (error) => error instanceof NotLeaderError,
+  await becomes(
+    async () => (await lead.confirm().catch((error: unknown) => error)) instanceof NotLeaderError,
+    true,
   );
   assert.throws(() => lead.requireTime(), NotLeaderError);
 });
@@ -318,10 +312,7 @@ test('a clock that goes wrong while a server runs is said while it is so, in the
   aheadMs = -30_000;
   await eventually(clock, (differs = 0) => differs > 0);
   aheadMs = 0;
-  await eventually(
-    async () => [...said],
-    (events) => events.includes('servers.clock.right'),
-  );
+  await becomes(() => [...said].includes('servers.clock.right'), true);
   await eventually(problems, (list) => list.length === 0);
   const events = said.filter((event) => event.startsWith('servers.clock'));
   assert.deepEqual(events, ['servers.clock.wrong', 'servers.clock.right']);

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createLogger } from '../../src/lib/log.ts';
 import { startSweeps } from '../../src/service/compose/leader.ts';
+import { insertRow } from '../../src/store/engine/rows.ts';
 import { becomes, physics } from '../support/app.ts';
 import { openTestStore, userId } from '../support/store.ts';
 
@@ -20,22 +21,10 @@ test('what has expired is deleted, however much it is, and nothing else', async 
       const at = isOld ? past : present;
       const console = { user_id: ada, sealed: '', address: '', program: '', created_at: at, seen_at: at };
       const open = { entry: '{}', server_id: 'server_1', presumed_seq: 1, presumed_at: at };
-      await db
-        .insertInto('issuer_records')
-        .values({ model: 'Grant', id, payload: '{}', expires_at })
-        .execute();
-      await db
-        .insertInto('limit_counts')
-        .values({ name: 'n', key: id, failures: 1, at: 1, expires_at })
-        .execute();
-      await db
-        .insertInto('console_sessions')
-        .values({ id, ...console })
-        .execute();
-      await db
-        .insertInto('open_sessions')
-        .values({ id, ...open })
-        .execute();
+      await insertRow(db, 'issuer_records', { model: 'Grant', id, payload: '{}', expires_at });
+      await insertRow(db, 'limit_counts', { name: 'n', key: id, failures: 1, at: 1, expires_at });
+      await insertRow(db, 'console_sessions', { id, ...console });
+      await insertRow(db, 'open_sessions', { id, ...open });
     }
   });
   const stop = startSweeps(store, { log: createLogger('silent'), now: Date.now });

@@ -3,6 +3,7 @@ import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_pr
 import { copyFileSync, linkSync, mkdirSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { thisMachine } from '../../scripts/build/target.ts';
+import { finished } from '../support/heard.ts';
 import { limit } from '../support/limit.ts';
 
 /** What a session needs, and what the namespaces of the login node and the account of the gateway do. */
@@ -119,15 +120,9 @@ export function createCleanRoot(root: string, executable: string, folder = 'bin'
     });
   return {
     start,
-    run(how, ...args) {
-      const child = start(how, ...args);
-      const said = { stdout: '', stderr: '' };
-      for (const name of ['stdout', 'stderr'] as const) {
-        child[name]?.setEncoding('utf8').on('data', (part) => {
-          said[name] += part;
-        });
-      }
-      return new Promise((done) => child.once('close', (status) => done({ status, ...said })));
+    async run(how, ...args) {
+      const { status, out: stdout, err: stderr } = await finished(start(how, ...args));
+      return { status, stdout, stderr };
     },
   };
 }

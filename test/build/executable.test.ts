@@ -20,6 +20,7 @@ import { noKeyring, startKeyring } from '../cli/keyring.ts';
 import { alpha } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { placeExecutable } from '../support/executable.ts';
+import { finished } from '../support/heard.ts';
 import { limit } from '../support/limit.ts';
 import { createCleanRoot, noCleanRoot } from './clean-root.ts';
 import { serveFrom } from './served-root.ts';
@@ -63,56 +64,50 @@ test('version prints program, Node, SQLite and OpenSSL versions and whether the 
   assert.ok(commit.startsWith(/^commit ([0-9a-f]+)/m.exec(stdout)?.[1] ?? 'none'));
 });
 
-test('native addons are unpacked once, privately, and never loaded unverified', { skip }, async (t) => {
+test('native addons are unpacked once, privately, and never loaded unverified', { skip }, async () => {
   const cache = fresh('cache');
   const addons = join(cache, 'andromeda/addons');
 
-  await t.test('several processes may start at once', async () => {
-    const run = promisify(execFile);
-    const runs = Array.from({ length: 6 }, () =>
-      run(executable, ['version'], { env: { XDG_CACHE_HOME: cache } }),
-    );
-    for (const { stdout } of await Promise.all(runs)) assert.match(stdout, good);
-    assert.equal(readdirSync(addons).length, 2, 'nothing is left behind');
-    assert.equal(statSync(addons).mode & 0o777, 0o700);
-  });
+  // Several processes may start at once.
+  const run = promisify(execFile);
+  const runs = Array.from({ length: 6 }, () =>
+    run(executable, ['version'], { env: { XDG_CACHE_HOME: cache } }),
+  );
+  for (const { stdout } of await Promise.all(runs)) assert.match(stdout, good);
+  assert.equal(readdirSync(addons).length, 2, 'nothing is left behind');
+  assert.equal(statSync(addons).mode & 0o777, 0o700);
 
   const [sqlite = ''] = readdirSync(addons).filter((name) => name.includes('sqlite'));
   const file = join(addons, sqlite);
-  await t.test('a second start writes nothing', () => {
-    const { ino, mtimeMs } = statSync(file);
-    assert.match(version(cache).stdout, good);
-    assert.deepEqual({ ino, mtimeMs }, { ino: statSync(file).ino, mtimeMs: statSync(file).mtimeMs });
-  });
-  await t.test('a changed file is replaced', () => {
-    const content = readFileSync(file);
-    const changed = Buffer.from(content);
-    changed.writeUInt8(changed.readUInt8(content.length - 1) ^ 1, content.length - 1);
-    writeFileSync(file, changed);
-    assert.match(version(cache).stdout, good);
-    assert.ok(readFileSync(file).equals(content));
-  });
-  await t.test('one that others may write to is replaced', () => {
-    chmodSync(file, 0o666);
-    assert.match(version(cache).stdout, good);
-    assert.equal(statSync(file).mode & 0o777, 0o600);
-  });
-  await t.test('a directory that others may write to is not used', () => {
-    const open = fresh('open');
-    mkdirSync(join(open, 'andromeda'));
-    chmodSync(join(open, 'andromeda'), 0o777);
-    assert.match(version(open).stdout, good);
-    assert.deepEqual(readdirSync(join(open, 'andromeda')), []);
-  });
-  await t.test('nor one that is a link to another', () => {
-    const linked = fresh('linked');
-    symlinkSync(fresh('elsewhere'), join(linked, 'andromeda'));
-    assert.match(version(linked).stdout, good);
-    assert.deepEqual(readdirSync(fresh('elsewhere')), []);
-  });
+  // A second start writes nothing.
+  const { ino, mtimeMs } = statSync(file);
+  assert.match(version(cache).stdout, good);
+  assert.deepEqual({ ino, mtimeMs }, { ino: statSync(file).ino, mtimeMs: statSync(file).mtimeMs });
+  // A changed file is replaced.
+  const content = readFileSync(file);
+  const changed = Buffer.from(content);
+  changed.writeUInt8(changed.readUInt8(content.length - 1) ^ 1, content.length - 1);
+  writeFileSync(file, changed);
+  assert.match(version(cache).stdout, good);
+  assert.ok(readFileSync(file).equals(content));
+  // One that others may write to is replaced.
+  chmodSync(file, 0o666);
+  assert.match(version(cache).stdout, good);
+  assert.equal(statSync(file).mode & 0o777, 0o600);
+  // A directory that others may write to is not used.
+  const open = fresh('open');
+  mkdirSync(join(open, 'andromeda'));
+  chmodSync(join(open, 'andromeda'), 0o777);
+  assert.match(version(open).stdout, good);
+  assert.deepEqual(readdirSync(join(open, 'andromeda')), []);
+  // Nor one that is a link to another.
+  const linked = fresh('linked');
+  symlinkSync(fresh('elsewhere'), join(linked, 'andromeda'));
+  assert.match(version(linked).stdout, good);
+  assert.deepEqual(readdirSync(fresh('elsewhere')), []);
 });
 
-test('it runs on a clean system with no Node installed', { skip: inCleanRoot }, async (t) => {
+test('it runs on a clean system with no Node installed', { skip: inCleanRoot }, async () => {
   const clean = (name: string) => createCleanRoot(fresh(name), executable);
   const noexec = 'mode=1777,noexec';
   const ways = {
@@ -123,22 +118,19 @@ test('it runs on a clean system with no Node installed', { skip: inCleanRoot }, 
     'with all but /tmp read-only or noexec': { uid: 1000, disk: 'ro', shm: noexec },
   } as const;
   for (const [name, how] of Object.entries(ways)) {
-    await t.test(name, async () => {
-      const { stdout, stderr } = await clean(name.replaceAll('/', '')).run(how, 'version');
-      assert.match(stdout, good);
-      assert.equal(stderr, '');
-    });
+    const { stdout, stderr } = await clean(name.replaceAll('/', '')).run(how, 'version');
+    assert.match(stdout, good, name);
+    assert.equal(stderr, '', name);
   }
-  await t.test('and says what to do where no directory can hold its native code', async () => {
-    const { run } = clean('nowhere');
-    const nowhere = { uid: 1000, disk: 'ro', tmp: noexec, shm: noexec } as const;
-    const sentence =
-      /No directory can hold this program's native code\. Set XDG_CACHE_HOME .*\/tmp\/andromeda-1000\/addons: it is mounted noexec/;
-    assert.match((await run(nowhere, 'version')).stdout, sentence);
-    const served = await run(nowhere, 'serve', '--demo', '--data', '/tmp/data');
-    assert.match(served.stderr, sentence);
-    assert.equal(served.status, 1);
-  });
+  // And says what to do where no directory can hold its native code.
+  const { run } = clean('nowhere');
+  const nowhere = { uid: 1000, disk: 'ro', tmp: noexec, shm: noexec } as const;
+  const sentence =
+    /No directory can hold this program's native code\. Set XDG_CACHE_HOME .*\/tmp\/andromeda-1000\/addons: it is mounted noexec/;
+  assert.match((await run(nowhere, 'version')).stdout, sentence);
+  const served = await run(nowhere, 'serve', '--demo', '--data', '/tmp/data');
+  assert.match(served.stderr, sentence);
+  assert.equal(served.status, 1);
 });
 
 test('the session goes to the operating system’s credential store from it, too', {
@@ -169,18 +161,14 @@ test('the session goes to the operating system’s credential store from it, too
   t.after(() => silent.close());
   const hung = { ...env, DBUS_SESSION_BUS_ADDRESS: `unix:path=${home}/bus` };
   const child = spawn(executable, ['call', 'business', 'GET', '/me'], { env: hung, timeout: limit(30_000) });
-  let said = '';
-  child.stderr.setEncoding('utf8').on('data', (part) => {
-    said += part;
-  });
-  const status = await new Promise((done) => child.once('close', done));
+  const { status, err } = await finished(child);
   assert.equal(status, 1);
-  assert.match(said, /The credential store cannot be used: it did not answer within 4 seconds\. .*\n$/);
+  assert.match(err, /The credential store cannot be used: it did not answer within 4 seconds\. .*\n$/);
 });
 
 test('serve, call, auth and admin work from it, and people log in and copy files', {
   skip: inCleanRoot,
-}, async (t) => {
+}, async () => {
   const path = fresh('service');
   // Below /home, which the login node's sessions see another of.
   const clean = createCleanRoot(path, executable, 'home/bin');
@@ -195,37 +183,30 @@ test('serve, call, auth and admin work from it, and people log in and copy files
   assert.match(await cli('admin', 'cluster', 'list'), new RegExp(alpha));
   await service.registerKey();
 
-  await t.test('ssh', async () => {
-    const ended = await person('ssh', ['-p', `${gateway}`, target, 'id -u; echo $HOME; exit 3']);
-    assert.deepEqual(ended, { status: 3, out: '20000\n/home/ada\n', err: '' });
-  });
-  await t.test('ssh with a terminal', async () => {
-    const show = 'stty size; cat < /dev/null';
-    const { out, err } = await person('ssh', ['-tt', '-p', `${gateway}`, target, show]);
-    assert.match(out, /^\d+ \d+/, err);
-  });
-  await t.test('files over ssh, and a word from scp where there is no sftp-server', async () => {
-    const file = join(directory.path, 'file');
-    writeFileSync(file, Buffer.alloc(3_000_000, 'andromeda'));
-    const refused = await person('scp', ['-P', `${gateway}`, file, `${target}:copy`]);
-    assert.match(refused.err, /There is no sftp-server here; try scp -O\./);
-    const up = await person('ssh', ['-p', `${gateway}`, target, 'cat > copy'], readFileSync(file, 'utf8'));
-    assert.equal(up.status, 0, up.err);
-    const down = await person('ssh', ['-p', `${gateway}`, target, 'cat copy']);
-    assert.ok(readFileSync(file, 'utf8') === down.out);
-  });
-  await t.test('a backup while it serves, and the same installation from it', async () => {
-    assert.match(await cli('backup', '/srv/backup', '--config', '/srv/andromeda.yaml'), /checked/);
-    const running = await clean.run({ uid: 0 }, 'restore', '/srv/backup', '--config', '/srv/andromeda.yaml');
-    assert.equal(running.status, 1);
-    assert.match(running.stderr, /Andromeda serves from \/srv\/data\. Stop it first/);
-    await cli('restore', '/srv/backup', '--data', '/srv/other');
-    const key = 'keys/gateway_host_ed25519.pub';
-    const [before, after] = ['data', 'other'].map((data) =>
-      readFileSync(join(path, 'srv', data, key), 'utf8'),
-    );
-    assert.equal(after, before);
-  });
+  const ended = await person('ssh', ['-p', `${gateway}`, target, 'id -u; echo $HOME; exit 3']);
+  assert.deepEqual(ended, { status: 3, out: '20000\n/home/ada\n', err: '' });
+  // With a terminal.
+  const show = 'stty size; cat < /dev/null';
+  const { out, err } = await person('ssh', ['-tt', '-p', `${gateway}`, target, show]);
+  assert.match(out, /^\d+ \d+/, err);
+  // Files over ssh, and a word from scp where there is no sftp-server.
+  const file = join(directory.path, 'file');
+  writeFileSync(file, Buffer.alloc(3_000_000, 'andromeda'));
+  const refused = await person('scp', ['-P', `${gateway}`, file, `${target}:copy`]);
+  assert.match(refused.err, /There is no sftp-server here; try scp -O\./);
+  const up = await person('ssh', ['-p', `${gateway}`, target, 'cat > copy'], readFileSync(file, 'utf8'));
+  assert.equal(up.status, 0, up.err);
+  const down = await person('ssh', ['-p', `${gateway}`, target, 'cat copy']);
+  assert.ok(readFileSync(file, 'utf8') === down.out);
+  // A backup while it serves, and the same installation from it.
+  assert.match(await cli('backup', '/srv/backup', '--config', '/srv/andromeda.yaml'), /checked/);
+  const running = await clean.run({ uid: 0 }, 'restore', '/srv/backup', '--config', '/srv/andromeda.yaml');
+  assert.equal(running.status, 1);
+  assert.match(running.stderr, /Andromeda serves from \/srv\/data\. Stop it first/);
+  await cli('restore', '/srv/backup', '--data', '/srv/other');
+  const key = 'keys/gateway_host_ed25519.pub';
+  const [before, after] = ['data', 'other'].map((data) => readFileSync(join(path, 'srv', data, key), 'utf8'));
+  assert.equal(after, before);
   assert.equal(await service.stop(), 0, service.log());
   assert.doesNotMatch(service.log(), /refused|unsafe|login_node_stderr|without_namespace/);
 });

@@ -7,8 +7,9 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { slowCiphers } from '../../src/gateway/ssh/transport/fast-ciphers.ts';
-import { eventually } from '../support/app.ts';
+import { becomes } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
+import { heard } from '../support/heard.ts';
 import { withoutCompiler } from './no-compiler.ts';
 
 const root = join(import.meta.dirname, '../..');
@@ -32,16 +33,10 @@ test('npm ci succeeds without a warning, and npm start says that copies are slow
     stdio: ['ignore', 'pipe', 'inherit'],
     detached: true,
   });
-  let said = '';
-  child.stdout.setEncoding('utf8').on('data', (part) => {
-    said += part;
-  });
+  const said = heard(child.stdout);
   const closed = once(child, 'close');
-  await eventually(
-    async () => said,
-    (text) => text.includes('Try it') || child.exitCode !== null,
-  );
+  await becomes(() => said().includes('Try it') || child.exitCode !== null, true);
   if (child.pid !== undefined) process.kill(-child.pid, 'SIGTERM');
   await closed;
-  assert.ok(said.includes(slowCiphers), said);
+  assert.ok(said().includes(slowCiphers), said());
 });

@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { chownSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { alpha, eventually, physics } from '../support/app.ts';
+import { alpha, becomes, eventually, physics } from '../support/app.ts';
+import { finished, heard } from '../support/heard.ts';
 import { startTestIssuer } from '../support/issuer.ts';
 import { limit } from '../support/limit.ts';
 import { freePorts } from '../support/ports.ts';
@@ -52,21 +53,14 @@ export async function serveFrom(clean: CleanRoot, path: string, how: Run): Promi
   chownSync(join(path, 'srv'), how.uid, how.uid);
   const served = clean.start(how, 'serve', '--config', '/srv/andromeda.yaml');
   const exited = new Promise<number | null>((done) => served.once('exit', done));
-  let log = '';
-  for (const stream of [served.stdout, served.stderr])
-    stream?.on('data', (part) => {
-      log += part;
-    });
+  const log = heard(served.stdout, served.stderr);
   const dispose = async () => {
     served.kill('SIGKILL');
     await exited;
     await issuer[Symbol.asyncDispose]();
   };
   try {
-    await eventually(
-      async () => log,
-      (text) => text.includes('serve.ready'),
-    );
+    await becomes(() => log().includes('serve.ready'), true);
   } catch (error) {
     await dispose();
     throw error;
@@ -97,7 +91,7 @@ export async function serveFrom(clean: CleanRoot, path: string, how: Run): Promi
     platformUrl: session.platformUrl,
     gateway,
     target: `${alpha}.ada@127.0.0.1`,
-    log: () => log,
+    log,
     async registerKey() {
       const key = keygen('-t', 'ed25519');
       writeFileSync(identity, key.privateKey, { mode: 0o600 });
@@ -109,24 +103,17 @@ export async function serveFrom(clean: CleanRoot, path: string, how: Run): Promi
       const access = async () => JSON.parse(await cli('call', 'platform', 'GET', question));
       await eventually(access, (answer) => answer.ready === true);
     },
-    person: (program, args, input) =>
-      new Promise((done) => {
-        const options = ['IdentitiesOnly=yes', 'IdentityAgent=none', 'BatchMode=yes', 'LogLevel=ERROR']
-          .concat('StrictHostKeyChecking=no', 'UserKnownHostsFile=/dev/null')
-          .flatMap((option) => ['-o', option]);
-        const own = ['-F', 'none', '-i', identity, ...options];
-        const child = spawn(program, [...own, ...args], { timeout: limit(90_000) });
-        let [out, err] = ['', ''];
-        child.stdout.on('data', (part) => {
-          out += part;
-        });
-        child.stderr.on('data', (part) => {
-          err += part;
-        });
-        child.once('close', (status) => done({ status, out, err }));
-        child.stdin.on('error', () => {}); // the program need not read it
-        child.stdin.end(input);
-      }),
+    async person(program, args, input) {
+      const options = ['IdentitiesOnly=yes', 'IdentityAgent=none', 'BatchMode=yes', 'LogLevel=ERROR']
+        .concat('StrictHostKeyChecking=no', 'UserKnownHostsFile=/dev/null')
+        .flatMap((option) => ['-o', option]);
+      const own = ['-F', 'none', '-i', identity, ...options];
+      const child = spawn(program, [...own, ...args], { timeout: limit(90_000) });
+      child.stdin.on('error', () => {}); // the program need not read it
+      child.stdin.end(input);
+      const { status, out, err } = await finished(child);
+      return { status, out, err };
+    },
     stop() {
       served.kill('SIGTERM');
       return exited;

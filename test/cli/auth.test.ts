@@ -260,8 +260,7 @@ test('Ctrl-C during the wait ends the sign-in with status 130', async (t) => {
   const login = start(['auth', 'login', '--url', url]);
   await login.until('    BDWP-HQPK\n');
   login.signal('SIGINT');
-  const { status, stderr } = await login.result;
-  assert.deepEqual([status, stderr], [130, 'Sign-in was cancelled.\n']);
+  await says(login.result, 130, 'Sign-in was cancelled.\n');
 });
 
 test('where a session cannot be kept, no browser is opened first', async (t) => {
@@ -280,11 +279,8 @@ test('a person whom the service does not know gets a sentence and no session', a
     body: { code: 'unauthorized', message: 'No account for this identity.', retryable: false },
   };
   const { url, state } = await startEnvironment(t, { me });
-  const { status, stderr } = await run(['auth', 'login', '--url', url]);
-  assert.deepEqual(
-    [status, stderr],
-    [1, `The issuer signed you in, but ${url} refused you: 401 No account for this identity.\n`],
-  );
+  const sentence = `The issuer signed you in, but ${url} refused you: 401 No account for this identity.\n`;
+  await says(run(['auth', 'login', '--url', url]), 1, sentence);
   await assert.rejects(stat(join(directory, 'default.json')));
   await becomes(() => state.revoked.join(), `refresh_token ${[...state.refreshTokens][0]}`);
 });
@@ -307,8 +303,7 @@ test('a platform that names the issuer of another one gets no token where the is
 
   for (const listed of [[real.url], [], 'all', [`${evil.url}/deeper`]]) {
     real.state.metadata = { protected_resources: listed };
-    const { status, stdout, stderr } = await login();
-    assert.deepEqual([status, stdout, stderr], [1, '', `${introduction}\n${refusal}\n`]);
+    await says(login(), 1, `${introduction}\n${refusal}\n`, '');
   }
   assert.ok(!real.requests.some(({ url }) => url === '/device_authorization'));
 
@@ -405,14 +400,12 @@ test('a discovery document that cannot be trusted is refused with its fault', as
   const { run } = await createMachine(t);
   const { url, state, requests } = await startEnvironment(t);
   state.discovery = { resource: 'https://elsewhere.example' };
-  const { status, stdout, stderr } = await run(['auth', 'login', '--url', url]);
   const sentence = `${url}/.well-known/oauth-protected-resource cannot be used: \`resource\` is not the URL that was asked for.\n`;
-  assert.deepEqual([status, stdout, stderr], [1, '', sentence]);
+  await says(run(['auth', 'login', '--url', url]), 1, sentence, '');
   assert.equal(requests.length, 1);
 
-  const lost = await run(['auth', 'login', '--url', `${url}/base`]);
   const answered = `${url}/base/.well-known/oauth-protected-resource answered 404; is this the platform URL?\n`;
-  assert.deepEqual([lost.status, lost.stderr], [1, answered]);
+  await says(run(['auth', 'login', '--url', `${url}/base`]), 1, answered);
 });
 
 test('every field of discovery is checked', () => {

@@ -3,7 +3,7 @@ import { readdir, readFile, stat } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { createMachine as createOwnMachine, sessionAt } from './harness.ts';
+import { createMachine as createOwnMachine, says, sessionAt } from './harness.ts';
 import { startEnvironment } from './issuer.ts';
 import { noKeyring, startKeyring } from './keyring.ts';
 
@@ -27,8 +27,7 @@ async function createMachine(t: TestContext) {
 async function signedIn(t: TestContext, env: Record<string, string>) {
   const machine = await createMachine(t);
   const environment = await startEnvironment(t);
-  const login = await machine.run(['auth', 'login', '--url', environment.url], { env });
-  assert.deepEqual([login.status, login.stderr], [0, '']);
+  await says(machine.run(['auth', 'login', '--url', environment.url], { env }), 0, '');
   return { ...machine, ...environment };
 }
 
@@ -54,8 +53,7 @@ test('the session lives in the operating system’s credential store, and no tok
   const status = await run(['auth', 'status'], { env });
   assert.match(status.stdout, /^Signed in as Ada <ada@physics\.example>\n/);
   assert.equal((await run(me, { env })).status, 0);
-  const logout = await run(['auth', 'logout'], { env });
-  assert.deepEqual([logout.status, logout.stdout, logout.stderr], [0, `Signed out of ${url}\n`, '']);
+  await says(run(['auth', 'logout'], { env }), 0, '', `Signed out of ${url}\n`);
   assert.deepEqual(state.revoked, [`refresh_token ${stored.refreshToken}`]);
   assert.deepEqual(accounts(), [`work ${other.url}`]);
 });
@@ -86,13 +84,11 @@ test('where there is none, it is said once on stderr, and the session is in a fi
   const { url } = await startEnvironment(t);
   const file = join(directory, 'default.json');
   const login = ['auth', 'login', '--url', url];
-  const first = await run(login, { env: nowhere });
   const sentence = `${noBus} The session is kept in ${file}, which only you can read.\n`;
-  assert.deepEqual([first.status, first.stderr], [0, sentence]);
+  await says(run(login, { env: nowhere }), 0, sentence);
   assert.equal((await stat(file)).mode & 0o777, 0o600);
   assert.match((await readProfile()).sessions[url]?.accessToken ?? '', /^secret/);
-  const called = await run(me, { env: nowhere });
-  assert.deepEqual([called.status, called.stderr], [0, '']);
+  await says(run(me, { env: nowhere }), 0, '');
 });
 
 test('a session in a store that cannot be reached any more is replaced by signing in again', {
@@ -100,11 +96,9 @@ test('a session in a store that cannot be reached any more is replaced by signin
 }, async (t) => {
   const keyring = await startKeyring(t);
   const { run, url, directory, readProfile } = await signedIn(t, keyring.env);
-  const called = await run(me, { env: nowhere });
-  assert.deepEqual([called.status, called.stderr], [1, `${noBus} ${fix}\n`]);
-  const login = await run(['auth', 'login'], { env: nowhere });
+  await says(run(me, { env: nowhere }), 1, `${noBus} ${fix}\n`);
   const sentence = `${noBus} The session is kept in ${join(directory, 'default.json')}, which only you can read.\n`;
-  assert.deepEqual([login.status, login.stderr], [0, sentence]);
+  await says(run(['auth', 'login'], { env: nowhere }), 0, sentence);
   assert.ok((await readProfile()).sessions[url]);
   assert.equal((await run(me, { env: nowhere })).status, 0);
 });
@@ -125,8 +119,7 @@ test('ANDROMEDA_CREDENTIAL_STORE=keyring keeps it nowhere else', async (t) => {
   const { run, directory, writeProfile } = await createMachine(t);
   const { url } = await startEnvironment(t);
   const env = { ...nowhere, ANDROMEDA_CREDENTIAL_STORE: 'keyring' };
-  const { status, stderr } = await run(['auth', 'login', '--url', url], { env });
-  assert.deepEqual([status, stderr], [1, `${noBus}\n`]);
+  await says(run(['auth', 'login', '--url', url], { env }), 1, `${noBus}\n`);
   assert.deepEqual(await readdir(directory), []);
   if (noKeyring) return;
 
@@ -134,17 +127,15 @@ test('ANDROMEDA_CREDENTIAL_STORE=keyring keeps it nowhere else', async (t) => {
   await writeProfile([sessionAt(url, { expiresAt: past, refreshToken: 'good' })]);
   const moved = await startEnvironment(t, { refreshTokens: new Set(['good']) });
   await writeProfile([sessionAt(moved.url, { expiresAt: past, refreshToken: 'good' })]);
-  const called = await run(me, { env: { ...keyring.env, ANDROMEDA_CREDENTIAL_STORE: 'keyring' } });
-  assert.deepEqual([called.status, called.stderr], [0, '']);
+  await says(run(me, { env: { ...keyring.env, ANDROMEDA_CREDENTIAL_STORE: 'keyring' } }), 0, '');
   assert.deepEqual(Object.keys(keyring.secrets()), [`default ${moved.url}`]);
   assert.doesNotMatch(await readFile(join(directory, 'default.json'), 'utf8'), /secret/);
 });
 
 test('ANDROMEDA_CREDENTIAL_STORE has two values', async (t) => {
   const { run } = await createOwnMachine(t);
-  const { status, stderr } = await run(me, { env: { ANDROMEDA_CREDENTIAL_STORE: 'vault' } });
   const sentence = "ANDROMEDA_CREDENTIAL_STORE is 'vault'; it may be keyring or file.\n";
-  assert.deepEqual([status, stderr], [2, sentence]);
+  await says(run(me, { env: { ANDROMEDA_CREDENTIAL_STORE: 'vault' } }), 2, sentence);
 });
 
 test('a credential store that does not answer holds up neither a sign-in nor a call', { skip }, async (t) => {
@@ -161,8 +152,7 @@ test('a credential store that does not answer holds up neither a sign-in nor a c
   });
   const env = { ANDROMEDA_CREDENTIAL_STORE: '', DBUS_SESSION_BUS_ADDRESS: `unix:path=${socket}` };
   const late = 'The credential store cannot be used: it did not answer within 4 seconds.';
-  const called = await run(me, { env });
-  assert.deepEqual([called.status, called.stdout, called.stderr], [1, '', `${late} ${fix}\n`]);
+  await says(run(me, { env }), 1, `${late} ${fix}\n`, '');
 
   const login = await run(['auth', 'login', '--url', url, '--profile', 'new'], { env });
   assert.equal(login.status, 0);

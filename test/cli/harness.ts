@@ -3,14 +3,15 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { buffer, text } from 'node:stream/consumers';
+import { buffer } from 'node:stream/consumers';
 import type { TestContext } from 'node:test';
 import type { Session } from '../../src/cli/session/local-state.ts';
 import { type CommandOptions, type Result, startCommand } from '../support/command.ts';
+import { finished } from '../support/heard.ts';
 import { limit } from '../support/limit.ts';
+import { listening } from '../support/ports.ts';
 import { program } from '../support/program.ts';
 
 export type { Result };
@@ -55,13 +56,14 @@ export async function createMachine(t: TestContext) {
 
 async function spawnProgram(args: string[], env: NodeJS.ProcessEnv) {
   const child = spawn(program, args, { timeout: limit(120_000), stdio: ['ignore', 'pipe', 'pipe'], env });
-  const closed = new Promise<number | null>((resolve) => child.on('close', resolve));
-  const [stdout, stderr, status] = await Promise.all([text(child.stdout), text(child.stderr), closed]);
+  const { status, out: stdout, err: stderr } = await finished(child);
   return { status, stdout, stderr };
 }
 
+type Said = Pick<Result, 'stdout' | 'stderr'> & { status: number | null };
+
 /** Compares how a command ended, and what it wrote. */
-export async function says(running: Promise<Result>, status: number, stderr: string, stdout?: string) {
+export async function says(running: Promise<Said>, status: number, stderr: string, stdout?: string) {
   const ended = await running;
   assert.deepEqual([ended.stderr, ended.status], [stderr, status]);
   if (stdout !== undefined) assert.equal(ended.stdout, stdout);
@@ -103,12 +105,12 @@ export async function serve(
     requests.push(seen);
     await answer(seen, response);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const port = await listening(server);
   t.after(() => {
     server.closeAllConnections();
     server.close();
   });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, requests, server };
+  return { url: `http://127.0.0.1:${port}`, requests, server };
 }
 
 /** Answers with JSON. */

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, type TestContext, test } from 'node:test';
 import { reviewMembers } from '../../src/store/audit/member-reviews.ts';
-import { beta, eventually, startTestApp } from '../support/app.ts';
+import { becomes, beta, eventually, startTestApp } from '../support/app.ts';
 import { keygenFingerprint, newPublicKey } from '../support/ssh-keys.ts';
 import { createMachine, says, sessionAt } from './harness.ts';
 
@@ -198,10 +198,7 @@ test('a member is shown with their permissions, and what they reach on each clus
     ...['CLUSTER  KUBERNETES  MESSAGE', 'beta  none  -'],
   ]);
   const access = 'members access bob@physics.example';
-  await eventually(
-    () => run(access),
-    ({ stdout }) => / waiting_for_key,applied /.test(stdout),
-  );
+  await becomes(async () => / waiting_for_key,applied /.test((await run(access)).stdout), true);
   await prints(access, [
     'EMAIL  CLUSTER  OPENS  BY  UNTIL  SLURM  KUBERNETES',
     'bob@physics.example  alpha  see,ssh  clusters.read,clusters.ssh  -  waiting_for_key,applied  -',

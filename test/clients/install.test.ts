@@ -13,15 +13,15 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { dirname, join } from 'node:path';
 import { after, test } from 'node:test';
 import { startConsoleApp } from '../console/harness.ts';
 import { answerDevice } from '../identity/issuer/harness.ts';
 import { eventually } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
+import { fails, finished, heard } from '../support/heard.ts';
 import { limit } from '../support/limit.ts';
-import { freePorts } from '../support/ports.ts';
+import { freePorts, listening } from '../support/ports.ts';
 import { offerRelease } from './release.ts';
 
 const [port = 0] = await freePorts(1);
@@ -66,13 +66,8 @@ function createHome(node: string | undefined, name = 'Ada Lovelace') {
   const run = async (command: string, args: string[], more: Record<string, string> = {}): Promise<Said> => {
     const child = start(command, args, more);
     child.stdin.end();
-    const said = { stdout: '', stderr: '' };
-    for (const name of ['stdout', 'stderr'] as const)
-      child[name].setEncoding('utf8').on('data', (part) => {
-        said[name] += part;
-      });
-    const status = await new Promise<number | null>((resolve) => child.on('close', resolve));
-    return { status, ...said };
+    const { status, out: stdout, err: stderr } = await finished(child);
+    return { status, stdout, stderr };
   };
   const install = (script: string, more?: Record<string, string>) =>
     run('sh', ['-c', script.replaceAll('URL', url)], more);
@@ -101,23 +96,17 @@ async function walk(home: Home, [program = '', ...args]: string[]): Promise<void
   await begin(home, [program, ...args]);
   const login = start(program, [...args, 'auth', 'login', '--url', url]);
   login.stdin.end();
-  let text = '';
+  const text = heard(login.stdout);
   const ended = new Promise<number | null>((resolve) => login.on('close', resolve));
-  const address = await new Promise<string>((resolve, reject) => {
-    login.stdout.setEncoding('utf8').on('data', (part) => {
-      text += part;
-      const found = /^ {4}(http\S+)$[\s\S]*^ {4}(\S+)$/m.exec(text)?.[1];
-      if (found) resolve(found);
-    });
-    login.on('close', () => reject(new Error(`auth login said: ${text}`)));
-  });
-  const code = /\n {4}([A-Z0-9-]+)\n/.exec(text)?.[1] ?? '';
+  const shown = async () => /^ {4}(http\S+)$[\s\S]*^ {4}(\S+)$/m.exec(text());
+  const found = await eventually(shown, (both) => both !== null || login.exitCode !== null);
+  const [, address = assert.fail(text()), code = ''] = found ?? [];
   await answerDevice(service.issuerUrl, {
     verification_uri_complete: address,
     user_code: code,
   } as Parameters<typeof answerDevice>[1]);
-  assert.equal(await ended, 0, text);
-  assert.match(text, /Signed in as Ada/i);
+  assert.equal(await ended, 0, text());
+  assert.match(text(), /Signed in as Ada/i);
 
   mkdirSync(join(home.home, '.ssh'), { mode: 0o700 });
   const keygen = ['-q', '-t', 'ed25519', '-N', '', '-f', join(home.home, '.ssh/id_ed25519')];
@@ -193,10 +182,9 @@ function contentsOf(directory: string): string[] {
 test('without Node the script says what to do, and takes the program that needs none where there is one', async () => {
   using home = createHome(undefined);
   const bin = join(home.home, '.local/bin');
-  const refused = await home.install('curl -fsSL URL/install.sh | sh');
-  assert.equal(refused.status, 1);
-  assert.match(
-    refused.stderr,
+  fails(
+    await home.install('curl -fsSL URL/install.sh | sh'),
+    1,
     /^install: This machine has no Node 20 or later, and .*Nothing was changed\.\n$/,
   );
   assert.deepEqual(contentsOf(home.home), []);
@@ -278,12 +266,14 @@ test('a home that cannot be written, another sum and an option that there is not
   assert.equal(readOnly.status, 1);
   assert.match(readOnly.stderr, /cannot be made\. Name a directory of yours: ANDROMEDA_INSTALL_DIR=DIR\./);
   const elsewhere = { ANDROMEDA_INSTALL_DIR: join(home.home, 'else where') };
-  const other = await home.install(
-    'curl -fsSL URL/install.sh | sed "s/^mjs_sum=\'./mjs_sum=\'x/" | sh'.replace('sed', '/bin/sed'),
-    elsewhere,
+  fails(
+    await home.install(
+      'curl -fsSL URL/install.sh | sed "s/^mjs_sum=\'./mjs_sum=\'x/" | sh'.replace('sed', '/bin/sed'),
+      elsewhere,
+    ),
+    1,
+    /has the SHA-256 [0-9a-f]{64}, and should have x[0-9a-f]{63}\. Try again/,
   );
-  assert.equal(other.status, 1);
-  assert.match(other.stderr, /has the SHA-256 [0-9a-f]{64}, and should have x[0-9a-f]{63}\. Try again/);
   assert.deepEqual(contentsOf(elsewhere.ANDROMEDA_INSTALL_DIR), []);
   const option = await home.install('curl -fsSL URL/install.sh | sh -s -- --frob', elsewhere);
   assert.equal(option.status, 1);
@@ -302,8 +292,7 @@ test('a service that is busy is asked again, and what it says otherwise is said'
     response.writeHead(status, { 'Content-Type': 'application/json' });
     return response.end('{"code":"x","message":"It is full today.","retryable":true}');
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port: other } = server.address() as AddressInfo;
+  const other = await listening(server);
   for (const program of ['curl', 'wget']) {
     using home = createHome(process.execPath);
     rmSync(join(home.tools, program === 'curl' ? 'wget' : 'curl'), { force: true });

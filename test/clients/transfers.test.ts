@@ -1,13 +1,14 @@
 /** Readers that stop to read keep no download from anybody else. */
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
-import { type AddressInfo, connect, type Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { test } from 'node:test';
 import { createTrustedProxies } from '../../src/lib/source-address.ts';
 import { createDownloads } from '../../src/service/downloads/index.ts';
 import type { TransferLimits } from '../../src/service/downloads/transfers.ts';
 import { becomes, eventually } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
+import { listening } from '../support/ports.ts';
 import { offerRelease } from './release.ts';
 
 const path = '/download/andromeda-linux';
@@ -30,8 +31,7 @@ async function serve(transfers: TransferLimits) {
     transfers,
   });
   const server = createServer(downloads.at('http://127.0.0.1'));
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const { port } = server.address() as AddressInfo;
+  const port = await listening(server);
   const sockets: Socket[] = [];
   return {
     /** Reads one piece, and nothing more. Resolves to the status. */

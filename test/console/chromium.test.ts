@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import type { Page } from 'playwright-core';
-import { findPersonByEmail } from '../../src/store/people/people.ts';
+import { findRow, updateRows } from '../../src/store/engine/rows.ts';
 import { setSimulated } from '../platform/support.ts';
-import { alpha, eventually, physics } from '../support/app.ts';
-import { noBrowser, noWholeBrowser } from '../support/browser.ts';
+import { alpha, becomes, physics } from '../support/app.ts';
+import { noWholeBrowser } from '../support/browser.ts';
 import { password } from './harness.ts';
-import { checkPage, openSite, show, useConsole } from './page.ts';
+import { checkPage, openSite, show, test, useConsole } from './page.ts';
 
 const adaKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIPVEkn9qO9WSmvcQd3hzQWbrKvbrJKJsUs6QD9K/sGqh ada@laptop';
 const bobKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEU40KXcUcvZ4jcBb6eFMzdpBYmlk0rNQK2Hs1hvZuPB bob@laptop';
@@ -48,9 +47,8 @@ async function signInByForm(page: Page, name: string): Promise<void> {
   await page.getByText('Live', { exact: true }).waitFor();
 }
 
-test('in the browser that people have, a member registers a key on her first day, sees it arrive, and has the line to copy', {
-  skip: noBrowser || noWholeBrowser,
-}, async () => {
+test('in the browser that people have, a member registers a key on her first day, sees it arrive, and has the line to copy', async (t) => {
+  if (noWholeBrowser) return t.skip(noWholeBrowser);
   await using whole = await openSite(site.app, { isWhole: true });
   await whole.withStranger(async (page) => {
     await page.goto(site.app.url);
@@ -105,7 +103,7 @@ async function checkLabel(page: Page): Promise<void> {
   await row.getByText('bob’s desk').waitFor();
   const set = (change: object) =>
     site.app.test.app.store.write(async ({ db, changed }) => {
-      await db.updateTable('ssh_keys').set(change).where('label', '=', 'bob’s desk').execute();
+      await updateRows(db, 'ssh_keys', { label: 'bob’s desk' }, change);
       changed({ kind: 'everything' });
     });
   await set({ created_at: '2026-01-01T00:00:00.000Z' });
@@ -115,10 +113,8 @@ async function checkLabel(page: Page): Promise<void> {
   await row.getByText('from 192.0.2.7').waitFor();
 }
 
-test('a page that was open before an upgrade loads itself anew where a part of it is gone', {
-  skip: noBrowser,
-}, async () => {
-  await site.as('ada', async (page) => {
+test('a page that was open before an upgrade loads itself anew where a part of it is gone', () =>
+  site.as('ada', async (page) => {
     let asked = 0;
     await page.route('**/assets/members-*.js', (route) => {
       asked += 1;
@@ -127,13 +123,10 @@ test('a page that was open before an upgrade loads itself anew where a part of i
     await show(page, '/members');
     await page.getByText('bob@physics.example').first().waitFor();
     assert.equal(asked, 2);
-  });
-});
+  }));
 
-test('names from outside are text, and axe finds nothing on any page in either scheme', {
-  skip: noBrowser,
-}, async () => {
-  await site.again('ada', async (page) => {
+test('names from outside are text, and axe finds nothing on any page in either scheme', () =>
+  site.again('ada', async (page) => {
     await page.getByLabel('Public key', { exact: true }).fill(adaKey);
     await page.getByRole('button', { name: 'Register the key' }).click();
     await page.getByText('You can log in to').waitFor();
@@ -144,12 +137,9 @@ test('names from outside are text, and axe finds nothing on any page in either s
       assert.equal(await page.evaluate('window.hit'), undefined, path);
       assert.equal(await page.locator('img[src]').count(), 0, path);
     }
-  });
-});
+  }));
 
-test('the menu has what is for the person, in groups, and on a phone three pages and a sheet with all', {
-  skip: noBrowser,
-}, async () => {
+test('the menu has what is for the person, in groups, and on a phone three pages and a sheet with all', async () => {
   const names = (page: Page, group: string) =>
     page.locator('.sheet').getByRole('region', { name: group }).getByRole('link').allInnerTexts();
   await setSimulated(site.app.test, alpha, { storage: { types: ['ceph', 'weka'], quotaBytes: 5e12 } });
@@ -193,10 +183,8 @@ test('the menu has what is for the person, in groups, and on a phone three pages
   });
 });
 
-test('with the keyboard: the palette, the help, and signing out at the issuer too', {
-  skip: noBrowser,
-}, async () => {
-  await site.as('ada', async (page) => {
+test('with the keyboard: the palette, the help, and signing out at the issuer too', () =>
+  site.as('ada', async (page) => {
     await page.keyboard.press('Control+k');
     await page.keyboard.type('alpha');
     await page.getByRole('dialog').getByRole('link', { name: 'Cluster alpha' }).waitFor();
@@ -210,13 +198,10 @@ test('with the keyboard: the palette, the help, and signing out at the issuer to
     await page.getByRole('heading', { name: 'You are signed out' }).waitFor();
     await page.getByRole('link', { name: 'Sign in' }).click();
     await page.getByLabel('Password').waitFor();
-  });
-});
+  }));
 
-test('a stream of changes that is never answered is given up after the time of one and a half heartbeats', {
-  skip: noBrowser,
-}, async () => {
-  await site.withStranger(async (page) => {
+test('a stream of changes that is never answered is given up after the time of one and a half heartbeats', () =>
+  site.withStranger(async (page) => {
     await page.goto(site.app.url);
     await signInByForm(page, 'ada');
     let asked = 0;
@@ -225,37 +210,25 @@ test('a stream of changes that is never answered is given up after the time of o
     });
     await page.clock.install();
     await page.reload();
-    await eventually(
-      async () => asked,
-      (times) => times === 1,
-    );
+    await becomes(() => asked, 1);
     await page.clock.fastForward(14_000);
     assert.equal(asked, 1);
     await page.clock.fastForward(2_000);
     // And asked for again within seconds.
     await page.clock.fastForward(3_000);
-    await eventually(
-      async () => asked,
-      (times) => times === 2,
-    );
-  });
-});
+    await becomes(() => asked, 2);
+  }));
 
-test('a page that is offline says so, how old it is, and is current again by itself', {
-  skip: noBrowser,
-}, async () => {
-  await site.as('ada', async (page) => {
+test('a page that is offline says so, how old it is, and is current again by itself', () =>
+  site.as('ada', async (page) => {
     await show(page, '/members');
     const { store } = site.app.test.app;
-    const before = await findPersonByEmail(store.read, 'ada@physics.example');
+    const who = { primary_email: 'ada@physics.example' };
+    const before = await findRow(store.read, 'users', who);
     const rename = (name: string) =>
-      store.write(async (tx) => {
-        await tx.db
-          .updateTable('users')
-          .set({ display_name: name })
-          .where('id', '=', before?.id ?? '')
-          .execute();
-        tx.changed({ kind: 'everything' });
+      store.write(async ({ db, changed }) => {
+        await updateRows(db, 'users', who, { display_name: name });
+        changed({ kind: 'everything' });
       });
     const banner = page.getByRole('status').filter({ hasText: 'You are offline.' });
     const opacity = () => page.evaluate(`getComputedStyle(document.querySelector('article.page')).opacity`);
@@ -271,14 +244,11 @@ test('a page that is offline says so, how old it is, and is current again by its
     await page.getByText('Live', { exact: true }).waitFor();
     await page.getByText('Ada Anew').first().waitFor();
     assert.equal(await opacity(), '1');
-    await rename(before?.displayName ?? '');
-  });
-});
+    await rename(before?.display_name ?? '');
+  }));
 
-test('signing out holds in every tab, however slow the network, and a session that ends waits for the next', {
-  skip: noBrowser,
-}, async () => {
-  await site.as('bob', async (page) => {
+test('signing out holds in every tab, however slow the network, and a session that ends waits for the next', () =>
+  site.as('bob', async (page) => {
     const open = async (path: string) => {
       const tab = await page.context().newPage();
       await tab.goto(site.app.url + path);
@@ -325,5 +295,4 @@ test('signing out holds in every tab, however slow the network, and a session th
       await page.goto(`${site.app.url}/signed-out?why=${why}`);
       await page.getByText(why === 'refused' ? 'did not sign you in' : 'The sign-in failed').waitFor();
     }
-  });
-});
+  }));

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { Change } from '../../src/store/engine/index.ts';
 import { createGrant, revokeGrant } from '../../src/store/organizations/grants.ts';
 import { findPersonByEmail } from '../../src/store/people/people.ts';
-import { alpha, eventually, physics } from '../support/app.ts';
+import { alpha, becomes, eventually, physics } from '../support/app.ts';
 import { everyKind } from '../support/store.ts';
 import { type ConsoleApp, type CookieBrowser, signIn, startConsoleApp } from './harness.ts';
 
@@ -69,10 +69,7 @@ test('a stream says what changed, to those who may know, and ends with the sign-
   // Eve is deactivated: her stream says so and ends.
   const { user } = await eve.ask('business/me');
   await root.ask(`business/operator/people/${user.id}/deactivate`, { body: {} });
-  await eventually(
-    async () => streams.eve,
-    (stream) => stream.isOver,
-  );
+  await becomes(() => streams.eve.isOver, true);
   assert.match(streams.eve.text, /event: signed-out/);
   assert.equal((await eve.call('/events')).status, 401);
   assert.equal(streams.ada.isOver, false);
@@ -80,10 +77,7 @@ test('a stream says what changed, to those who may know, and ends with the sign-
   // One person holds twelve; the oldest goes.
   const more = [];
   for (let count = 0; count < 12; count += 1) more.push(await openStream(ada));
-  await eventually(
-    async () => streams.ada,
-    (stream) => stream.isOver,
-  );
+  await becomes(() => streams.ada.isOver, true);
   assert.equal(more.filter(({ isOver }) => isOver).length, 0);
   for (const stream of [...more, streams.root]) stream.stop();
 });
@@ -128,10 +122,7 @@ test('a stream names a cluster until the grant is revoked or over, and of sign-i
   const second = await signIn(app, 'eve');
   await eventually(async () => streams.eve, has('["sign-ins"]'));
   await second.call('/sessions/end-others', { method: 'POST' });
-  await eventually(
-    async () => streams.eve,
-    (stream) => stream.isOver,
-  );
+  await becomes(() => streams.eve.isOver, true);
   await second.call('/sessions/end-others', { method: 'POST' });
   stop();
   const browsers = changes.filter((change) => change.kind === 'browsers');

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { eventually, startTestApp } from '../support/app.ts';
+import { becomes, startTestApp } from '../support/app.ts';
 import { entraRefusals, startCodeIssuer } from '../support/code-issuer.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { freePorts } from '../support/ports.ts';
@@ -165,10 +165,7 @@ test('a refused sign-in says why: the address, the audience, the clock, another 
     assert.equal(at, why === undefined ? `${url}/keys` : `${url}/signed-out?why=${why}&to=%2Fkeys`);
     // What a refused sign-in gave is good no more.
     const left = why === undefined ? 1 : 0;
-    await eventually(
-      async () => issuer.countGood(),
-      (count) => count === left,
-    );
+    await becomes(() => issuer.countGood(), left);
   }
 });
 
@@ -188,10 +185,7 @@ test('what a refused refresh gave is good no more', async () => {
   app.jump(9 * 60_000 + 45_000);
   Object.assign(issuer, { skew: 9 * 60 + 45, claims: { id: { iss: `${issuer.url}/` } } });
   assert.equal(await me(browser), 401);
-  await eventually(
-    async () => issuer.countGood(),
-    (count) => count === 0,
-  );
+  await becomes(() => issuer.countGood(), 0);
 });
 
 test('while the issuer is down, who is signed in goes on, and who is not sees why; then it goes on by itself', async () => {
@@ -206,10 +200,7 @@ test('while the issuer is down, who is signed in goes on, and who is not sees wh
   issuer.skew = 9 * 60 + 45;
   // It fetched what the issuer is when it was up; who comes back with a code is told.
   issuer.isDown = false;
-  await eventually(
-    () => me(browser),
-    (answer) => answer === 'bob@physics.example',
-  );
+  await becomes(() => me(browser), 'bob@physics.example');
   const other = createCookieBrowser(url);
   const begun = await other.visit(`${url}/sign-in?to=%2Fkeys`);
   const sent = await other.visit(begun.headers.get('location') ?? '');

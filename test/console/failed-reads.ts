@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import type { Page, Request } from 'playwright-core';
 import type { Lab } from '../../src/domain/clusters/lab.ts';
-import { alpha, beta, eventually, physics } from '../support/app.ts';
+import { alpha, becomes, beta, physics } from '../support/app.ts';
 import { newPublicKey } from '../support/ssh-keys.ts';
 import { signIn } from './harness.ts';
 import { show, untilRead, useConsole } from './page.ts';
@@ -139,10 +139,7 @@ async function readsOf(
   const end = (request: Request) => underWay.delete(request);
   page.on('request', begin).on('requestfinished', end).on('requestfailed', end);
   await readEverything();
-  await eventually(
-    async () => underWay.size === 0 && [...asked].some((address) => of.test(address)),
-    (isRead) => isRead,
-  );
+  await becomes(() => underWay.size === 0 && [...asked].some((address) => of.test(address)), true);
   page.off('request', begin).off('requestfinished', end).off('requestfailed', end);
   return [...asked];
 }

@@ -1,14 +1,12 @@
 /** Texts that people and clusters write, as long and as hostile as they may be: no page loses its shape by them. */
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { recordObserveFailure } from '../../src/store/clusters/cluster-sides.ts';
 import { findPersonByEmail } from '../../src/store/people/people.ts';
 import { setSimulated } from '../platform/support.ts';
 import { alpha, beta, eventually, physics } from '../support/app.ts';
-import { noBrowser } from '../support/browser.ts';
 import { signIn } from './harness.ts';
-import { checkLayout, show, untilRead, useConsole } from './page.ts';
+import { checkLayout, show, test, untilRead, useConsole } from './page.ts';
 
 /** Everything behind it runs from right to left, where it is not kept apart. */
 const override = '\u202e';
@@ -36,9 +34,7 @@ const lab = {
 
 const site = useConsole({ lab });
 
-test('texts of any length and direction leave every page its width, its rows and its buttons', {
-  skip: noBrowser,
-}, async () => {
+test('texts of any length and direction leave every page its width, its rows and its buttons', async () => {
   const { app: service } = site.app.test;
   await setSimulated(site.app.test, alpha, {
     nodesDrained: 1,

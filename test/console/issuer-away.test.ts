@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
 import { createIssuerClient, type IssuerClient } from '../../src/console/server/issuer-client.ts';
 import type { Sessions } from '../../src/console/server/sessions.ts';
 import { createSignInRoutes } from '../../src/console/server/sign-in.ts';
 import { DomainError } from '../../src/domain/error.ts';
 import { createLogger } from '../../src/lib/log.ts';
+import { listening } from '../support/ports.ts';
 
 const issuer = 'http://127.0.0.1:9';
 const tokens = {
@@ -62,9 +62,8 @@ test('while the issuer is away, who navigates is shown a page that says so, and 
     if (request.method === 'POST') void routes.signOut(request, response, '127.0.0.1');
     else void routes.begin(request, response, url, '127.0.0.1');
   });
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  const at = `http://127.0.0.1:${await listening(server)}`;
   try {
-    const at = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     const begun = await fetch(`${at}/sign-in?to=/keys`, { redirect: 'manual' });
     assert.equal(begun.status, 303);
     assert.equal(begun.headers.get('location'), '/signed-out?why=issuer_away&to=%2Fkeys');

@@ -2,23 +2,19 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { acceptBreak } from '../../src/store/audit/retention.ts';
 import { recordObserveFailure } from '../../src/store/clusters/cluster-sides.ts';
 import { addBroken } from '../audit/support.ts';
 import { alpha } from '../support/app.ts';
-import { noBrowser } from '../support/browser.ts';
 import { loadAuditKey } from '../support/service-keys.ts';
 import { personOfConsole } from './harness.ts';
-import { checkPage, show, useConsole } from './page.ts';
+import { checkPage, show, test, useConsole } from './page.ts';
 
 const site = useConsole();
 
-test('is everything converged: what must be mended is said in words, and comes and goes by itself', {
-  skip: noBrowser,
-}, async () => {
-  await site.as('root', async (page) => {
+test('is everything converged: what must be mended is said in words, and comes and goes by itself', () =>
+  site.as('root', async (page) => {
     await show(page, '/operator');
     await page.getByText('2 clusters, all in sync.').waitFor();
     const words = 'alpha-login <img src=x onerror="window.hit=1"> cannot be reached.';
@@ -38,13 +34,10 @@ test('is everything converged: what must be mended is said in words, and comes a
       clearInterval(failing);
     }
     await page.getByText('2 clusters, all in sync.').waitFor();
-  });
-});
+  }));
 
-test('who is on: a session is closed with a reason that its person reads, and is in what is past and in the audit trail', {
-  skip: noBrowser,
-}, async () => {
-  await site.again('root', async (page) => {
+test('who is on: a session is closed with a reason that its person reads, and is in what is past and in the audit trail', () =>
+  site.again('root', async (page) => {
     await show(page, '/who');
     await page.getByText('No one is logged in through the gateway').waitFor();
     using bob = await personOfConsole(site.app, 'bob');
@@ -144,13 +137,10 @@ test('who is on: a session is closed with a reason that its person reads, and is
     );
     await show(page, '/audit?operation=test');
     await page.getByText('The hash chain broke here; an operator accepted this on the host.').waitFor();
-  });
-});
+  }));
 
-test('the pages are in no menu of who may not read them, and say so to who comes by address', {
-  skip: noBrowser,
-}, async () => {
-  await site.as('eve', async (page) => {
+test('the pages are in no menu of who may not read them, and say so to who comes by address', () =>
+  site.as('eve', async (page) => {
     assert.equal(await page.getByRole('link', { name: 'Audit' }).count(), 0);
     assert.equal(await page.getByRole('link', { name: 'Active sessions' }).count(), 0);
     await show(page, '/audit');
@@ -160,8 +150,7 @@ test('the pages are in no menu of who may not read them, and say so to who comes
     // An address may have anything in it.
     await show(page, '/members?email=5&org=7');
     await page.getByRole('table').waitFor();
-  });
-});
+  }));
 
 async function saved(page: Page, button: string): Promise<string> {
   const download = page.waitForEvent('download');

@@ -6,9 +6,13 @@ import { after, before } from 'node:test';
 import type { BrowserContext, Cookie, Page } from 'playwright-core';
 import { consoleFiles } from '../../src/lib/packaging.ts';
 import { type Browser, noBrowser, openBrowser } from '../support/browser.ts';
+import { unless } from '../support/unless.ts';
 import { type ConsoleApp, signIn, startConsoleApp } from './harness.ts';
 
 type Use = (page: Page, complaints: string[]) => Promise<void>;
+
+/** A test that needs the browser. */
+export const test = unless(noBrowser);
 
 let sites = 0;
 

@@ -1,9 +1,6 @@
-import { test } from 'node:test';
-import { noBrowser } from '../support/browser.ts';
+import { test } from './page.ts';
 import { everybody, useWalks } from './refusals.ts';
 
 const walk = useWalks();
 for (const one of everybody)
-  test(`walking all pages as ${one[0]} asks for nothing that is refused`, { skip: noBrowser }, () =>
-    walk(one, true),
-  );
+  test(`walking all pages as ${one[0]} asks for nothing that is refused`, () => walk(one, true));

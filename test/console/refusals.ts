@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import type { Page } from 'playwright-core';
 import type { Lab } from '../../src/domain/clusters/lab.ts';
 import { findPersonByEmail } from '../../src/store/people/people.ts';
-import { alpha, beta, eventually, physics } from '../support/app.ts';
+import { alpha, becomes, beta, physics } from '../support/app.ts';
 import { useConsole } from './page.ts';
 
 const [first, second] = physics.organizations ?? [];
@@ -87,10 +87,7 @@ async function settle(page: Page, path: string, underWay: ReadonlySet<unknown>):
        requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(done)));
      })`,
   );
-  await eventually(
-    async () => underWay.size + (await page.locator('.loading').count()),
-    (count) => count === 0,
-  );
+  await becomes(async () => underWay.size + (await page.locator('.loading').count()), 0);
 }
 
 /** For the tests of a file: a console where the pages are walked as one of `everybody`, `isWhole` or only those with sentences. */

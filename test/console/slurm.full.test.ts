@@ -1,6 +1,6 @@
 /** The editor of the Slurm configuration with as much in it as is taken. */
 import { test } from 'node:test';
-import { alpha, eventually } from '../support/app.ts';
+import { alpha, becomes } from '../support/app.ts';
 import { noBrowser } from '../support/browser.ts';
 import { signIn } from './harness.ts';
 import { show, useConsole } from './page.ts';
@@ -25,17 +25,11 @@ test('the largest configuration that is taken can be worked with', { skip: noBro
     await page.getByText('It is tested on the cluster first').waitFor();
     await page.getByLabel('Show changes').check();
     await page.reload();
-    await eventually(
-      () => editor.inputValue(),
-      (text) => text.includes('abcdefghijklmnopqrstuvwxyz'),
-    );
+    await becomes(async () => (await editor.inputValue()).includes('abcdefghijklmnopqrstuvwxyz'), true);
     await page.getByText('It is tested on the cluster first').waitFor();
     await page.getByLabel('Reason').fill('large');
     await page.getByRole('button', { name: 'Save and test' }).click();
-    await eventually(
-      () => ada.ask(path),
-      (one) => one.cgroupExtraConfig === 'abcdefghijklmnopqrstuvwxyz',
-    );
+    await becomes(async () => (await ada.ask(path)).cgroupExtraConfig === 'abcdefghijklmnopqrstuvwxyz', true);
     await page.getByText(', current.').waitFor();
   });
 });

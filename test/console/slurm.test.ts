@@ -1,12 +1,10 @@
 /** The Slurm configuration in an editor: typed, checked, saved, tried out, put back; alone and with others, and when things break. */
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { setSimulated } from '../platform/support.ts';
-import { alpha, eventually, physics } from '../support/app.ts';
-import { noBrowser } from '../support/browser.ts';
+import { alpha, becomes, eventually, physics } from '../support/app.ts';
 import { type CookieBrowser, password, signIn } from './harness.ts';
-import { checkPage, show, useConsole } from './page.ts';
+import { checkPage, show, test, useConsole } from './page.ts';
 
 const evil = '<img src=x onerror="window.hit=1">{{7*7}}';
 const lab = {
@@ -71,10 +69,8 @@ async function save(page: Page, reason: string): Promise<void> {
 const inForce = (page: Page, number: number) =>
   page.locator('.sentence', { hasText: `Version ${number} is active` }).waitFor();
 
-test('with the keyboard alone a configuration is found, changed with a reason, and seen to come into force', {
-  skip: noBrowser,
-}, async () => {
-  await site.as('ada', async (page) => {
+test('with the keyboard alone a configuration is found, changed with a reason, and seen to come into force', () =>
+  site.as('ada', async (page) => {
     await page.keyboard.press('Control+k');
     await page.keyboard.type('slurm alpha');
     await page.getByRole('link', { name: 'Slurm configuration of alpha' }).waitFor();
@@ -99,13 +95,10 @@ test('with the keyboard alone a configuration is found, changed with a reason, a
       [version.author.email, version.reason],
       ['ada@physics.example', `Longer arrays ${evil}`],
     );
-  });
-});
+  }));
 
-test('what is wrong is said at its line, and is not saved; hostile text is text', {
-  skip: noBrowser,
-}, async () => {
-  await site.again('ada', async (page) => {
+test('what is wrong is said at its line, and is not saved; hostile text is text', () =>
+  site.again('ada', async (page) => {
     await show(page, address);
     for (const [text, line, message] of [
       ['slurmExtraConfig: [1', 1, 'Flow sequence in block collection'],
@@ -143,12 +136,9 @@ test('what is wrong is said at its line, and is not saved; hostile text is text'
     await page.getByRole('dialog').getByText('MaxArraySize=2000').waitFor();
     await checkPage(page, `${address} (dialog)`);
     await page.keyboard.press('Escape');
-  });
-});
+  }));
 
-test('a configuration that Slurm does not start with is followed to its refusal, and one of before is set again', {
-  skip: noBrowser,
-}, async () => {
+test('a configuration that Slurm does not start with is followed to its refusal, and one of before is set again', async () => {
   await setByBob({ slurmPartitions: 'PartitionName=gpu Nodes=alpha-[1-2] Default=YES' }, 'for the course');
   await setSimulated(site.app.test, alpha, {
     runningJobs: [{ id: '7', user: 'bob', name: 'train', machines: ['alpha-1'] }],
@@ -183,9 +173,7 @@ test('a configuration that Slurm does not start with is followed to its refusal,
   });
 });
 
-test('two people at once: one saves after the other, with the difference in sight', {
-  skip: noBrowser,
-}, async () => {
+test('two people at once: one saves after the other, with the difference in sight', async () => {
   await setByBob({ slurmExtraConfig: 'A=1', gresConf: 'AutoDetect=nvml' });
   await site.again('ada', async (page) => {
     await show(page, address);
@@ -228,9 +216,7 @@ test('two people at once: one saves after the other, with the difference in sigh
   });
 });
 
-test('a reload, a session that ends and a connection that drops lose nothing, and save once', {
-  skip: noBrowser,
-}, async () => {
+test('a reload, a session that ends and a connection that drops lose nothing, and save once', async () => {
   await setByBob({ slurmExtraConfig: 'A=1' });
   await site.again('ada', async (page) => {
     await page.goto(site.app.url + address);
@@ -274,10 +260,7 @@ test('a reload, a session that ends and a connection that drops lose nothing, an
     await page.getByText('It is tested on the cluster first').waitFor();
     await page.getByRole('button', { name: 'Save and test' }).click();
     await page.getByText(', current.').waitFor();
-    await eventually(
-      async () => keys.length,
-      (count) => count === 3,
-    );
+    await becomes(() => keys.length, 3);
     assert.equal(new Set(keys).size, 1);
     assert.equal((await versions()).length, before + 1);
     assert.deepEqual(await stored(), { slurmExtraConfig: 'A=typed', gresConf: 'last words' });
@@ -285,9 +268,7 @@ test('a reload, a session that ends and a connection that drops lose nothing, an
   });
 });
 
-test('who may not see it reads why; what is out of service can be read and not changed', {
-  skip: noBrowser,
-}, async () => {
+test('who may not see it reads why; what is out of service can be read and not changed', async () => {
   await site.as('eve', async (page) => {
     await page.goto(site.app.url + address);
     await page.getByText('This page needs the permission clusters.configure.').waitFor();

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createMachine, sessionAt } from '../cli/harness.ts';
-import { eventually, startTestApp } from '../support/app.ts';
+import { becomes, eventually, startTestApp } from '../support/app.ts';
 import { sshPerson } from '../support/ssh-person.ts';
 import { readPage } from './pages.ts';
 
@@ -38,10 +38,7 @@ test('every command for a person who leaves does what docs/people.md says of it'
   await using service = await startTestApp();
   using person = await sshPerson(service, 'bob');
   // A busy machine may take longer to start a login node than the gateway waits for it.
-  await eventually(
-    () => person.ssh([person.target, 'true']),
-    ({ status }) => status === 0,
-  );
+  await becomes(async () => (await person.ssh([person.target, 'true'])).status, 0);
   const session = person.start([person.target, 'echo up; exec sleep 60']);
   await session.said;
   const token = await service.issuer.token('bob');

@@ -11,7 +11,7 @@ import { readExample } from '../../scripts/campaign/cluster/addresses.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { openStore } from '../../src/store/data-dir/open-store.ts';
 import { createPerson } from '../../src/store/people/people.ts';
-import { eventually } from '../support/app.ts';
+import { becomes, eventually } from '../support/app.ts';
 import { createAuthority } from '../support/certificate.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { freePorts } from '../support/ports.ts';
@@ -88,10 +88,7 @@ test('the lines for PostgreSQL, in their order, make a primary and a synchronous
     standby.kill('SIGQUIT');
     await ended;
   });
-  await eventually(
-    () => asked('select 1 from pg_stat_replication'),
-    (rows) => rows.length === 1,
-  );
+  await becomes(async () => (await asked('select 1 from pg_stat_replication')).length === 1, true);
   await asked(`alter system set synchronous_standby_names = '${standbys}'`);
   await asked('select pg_reload_conf()');
   await eventually(

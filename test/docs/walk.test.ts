@@ -11,6 +11,7 @@ import { eventually } from '../support/app.ts';
 import { noBrowser } from '../support/browser.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { placeExecutable } from '../support/executable.ts';
+import { heard } from '../support/heard.ts';
 import { type Machine, noMachine, startMachine } from '../support/machine.ts';
 import { newPublicKey } from '../support/ssh-keys.ts';
 import { readPage } from './pages.ts';
@@ -37,21 +38,17 @@ async function bring(machine: Machine): Promise<void> {
 async function signIn(t: TestContext, machine: Machine, line: string): Promise<void> {
   const login = machine.start(line);
   t.after(() => login.kill('SIGKILL'));
-  let said = '';
-  for (const stream of [login.stdout, login.stderr])
-    stream?.setEncoding('utf8').on('data', (part) => {
-      said += part;
-    });
+  const said = heard(login.stdout, login.stderr);
   const exited = new Promise((done) => login.once('exit', done));
   const address = await eventually(
-    async () => /https?:\S+user_code=\S+/.exec(said)?.[0] ?? said,
+    async () => /https?:\S+user_code=\S+/.exec(said())?.[0] ?? said(),
     (found) => /user_code/.test(found),
   );
   const approve = join(root, 'test/support/approve.ts');
   const browser = await machine.run(`${process.execPath} ${approve} '${address}' ${ada} '${password}'`);
   assert.equal(browser.status, 0, browser.stderr);
-  assert.equal(await exited, 0, said);
-  assert.match(said, /Signed in as /);
+  assert.equal(await exited, 0, said());
+  assert.match(said(), /Signed in as /);
 }
 
 test('install, sign in, clusters, backup, restore', { skip }, async (t) => {

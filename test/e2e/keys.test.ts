@@ -3,13 +3,13 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { eventually, startTestApp } from '../support/app.ts';
+import { becomes, eventually, startTestApp } from '../support/app.ts';
 import { runProgram } from '../support/program.ts';
 import { sshPerson } from '../support/ssh-person.ts';
 
 const day = 86_400_000;
 
-test('the host key and the key towards login nodes give way to others, and people log in throughout', async (t) => {
+test('the host key and the key towards login nodes give way to others, and people log in throughout', async () => {
   await using service = await startTestApp({ gateway: { processes: 1 } });
   const file = join(service.dataDir, 'andromeda.yaml');
   /** Again, as it says, where the disk of a busy machine takes too long. */
@@ -32,9 +32,9 @@ test('the host key and the key towards login nodes give way to others, and peopl
     const learning = ['-o', 'UpdateHostKeys=yes'];
     const { status, out, err } = await ada.ssh([...learning, ada.target, 'sleep 0.3; echo in']);
     assert.deepEqual([status, out], [0, 'in\n'], err);
+    return knownKeys().length;
   };
-  await logIn();
-  assert.equal(knownKeys().length, 1);
+  assert.equal(await logIn(), 1);
   const gateway = async () => (await service.business('/operator/gateway', { as: 'root' })).body;
   const before = await gateway();
 
@@ -53,13 +53,7 @@ test('the host key and the key towards login nodes give way to others, and peopl
   assert.deepEqual([next.host_key, next.public_key], [before.host_key, before.public_key]);
   const [hostKey, clientKey] = [next.other_host_keys[0], next.other_public_keys[0]];
   assert.equal((await ready())['other_host_key'], hostKey);
-  await eventually(
-    async () => {
-      await logIn();
-      return knownKeys().length;
-    },
-    (count) => count === 2,
-  );
+  await becomes(logIn, 2);
 
   service.advance(16 * day);
   const later = await gateway();
@@ -70,47 +64,35 @@ test('the host key and the key towards login nodes give way to others, and peopl
   const alone = await gateway();
   assert.deepEqual([alone.host_key, alone.other_host_keys], [hostKey, []]);
   assert.deepEqual([alone.public_key, alone.other_public_keys], [clientKey, []]);
-  await eventually(
-    async () => {
-      await logIn();
-      return knownKeys().length;
-    },
-    (count) => count === 1,
-  );
+  await becomes(logIn, 1);
   assert.equal(knownKeys()[0]?.split(' ').slice(1, 3).join(' '), hostKey);
 
   const at = (name: string) => join(service.dataDir, 'data/keys', name);
-  const skip = !existsSync(at('gateway_host_ed25519')) && 'the keys are in the database';
-  await t.test('and nothing is left of the former', { skip }, async () => {
-    await eventually(
-      async () => existsSync(at('host.next')) || existsSync(at('client.next')),
-      (left) => !left,
-    );
+  // Nothing is left of the former, where the keys are not in the database.
+  if (existsSync(at('gateway_host_ed25519'))) {
+    await becomes(() => existsSync(at('host.next')) || existsSync(at('client.next')), false);
     assert.equal(readFileSync(at('gateway_host_ed25519.pub'), 'utf8'), `${hostKey} andromeda\n`);
     assert.equal(statSync(at('gateway_host_ed25519')).mode & 0o777, 0o600);
-  });
+  }
 
-  await t.test('a stolen one holds no more within seconds', async () => {
-    assert.match(await does('new', 'client', '--keep', '0'), /It holds alone, from now on/);
-    const stolen = await eventually(gateway, ({ public_key }) => public_key !== clientKey);
-    assert.deepEqual(stolen.other_public_keys, []);
-    await logIn();
-  });
+  // A stolen one holds no more within seconds.
+  assert.match(await does('new', 'client', '--keep', '0'), /It holds alone, from now on/);
+  const stolen = await eventually(gateway, ({ public_key }) => public_key !== clientKey);
+  assert.deepEqual(stolen.other_public_keys, []);
+  await logIn();
 
-  await t.test('each is in the audit trail', async () => {
-    const { body } = await service.business('/operator/audit?operation=newKey', { as: 'root' });
-    const said = (body.entries as { target: string; details: string }[]).map(({ target }) => target);
-    assert.deepEqual(said, ['host', 'client', 'client']);
-    assert.match(
-      body.entries[0].details,
-      /^SHA256:\S+ takes the place of SHA256:\S+, which holds for 30 more days$/,
-    );
-  });
+  // Each is in the audit trail.
+  const { body } = await service.business('/operator/audit?operation=newKey', { as: 'root' });
+  const said = (body.entries as { target: string; details: string }[]).map(({ target }) => target);
+  assert.deepEqual(said, ['host', 'client', 'client']);
+  assert.match(
+    body.entries[0].details,
+    /^SHA256:\S+ takes the place of SHA256:\S+, which holds for 30 more days$/,
+  );
 
-  await t.test('of two commands at once, one is refused', async () => {
-    const both = await Promise.all([key('new', 'audit'), key('new', 'audit')]);
-    assert.deepEqual(both.map(({ status }) => status).sort(), [0, 1]);
-    const { out } = await key('list');
-    assert.match(out, /^audit .*\n {2}in use .*\n {2}next .*\n(\n|$)/m);
-  });
+  // Of two commands at once, one is refused.
+  const both = await Promise.all([key('new', 'audit'), key('new', 'audit')]);
+  assert.deepEqual(both.map(({ status }) => status).sort(), [0, 1]);
+  const { out } = await key('list');
+  assert.match(out, /^audit .*\n {2}in use .*\n {2}next .*\n(\n|$)/m);
 });

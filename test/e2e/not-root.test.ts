@@ -4,18 +4,19 @@ import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { chmodSync, chownSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { type TestContext, test } from 'node:test';
+import type { TestContext } from 'node:test';
 import { stringify } from 'yaml';
 import { physics } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { program } from '../support/program.ts';
 import { writeSettings } from '../support/service-process.ts';
+import { unless } from '../support/unless.ts';
 
 const ordinary = 30_113;
 const isRoot = process.getuid?.() === 0;
 const drop = isRoot ? ['setpriv', `--reuid=${ordinary}`, `--regid=${ordinary}`, '--clear-groups', '--'] : [];
 const readable = !isRoot || spawnSync('setpriv', [...drop.slice(1), 'test', '-x', program]).status === 0;
-const skip = readable ? false : 'an ordinary user cannot read this checkout';
+const test = unless(readable ? false : 'an ordinary user cannot read this checkout');
 
 /** Serves a lab with a simulated Slurm cluster; resolves with the log when a line of it is as wanted. */
 async function logUntil(t: TestContext, directory: string, wanted: RegExp, more: object = {}) {
@@ -42,9 +43,7 @@ async function logUntil(t: TestContext, directory: string, wanted: RegExp, more:
   return log;
 }
 
-test('without root a simulated login node is not started, in words in the log and in the condition', {
-  skip,
-}, async (t) => {
+test('without root a simulated login node is not started, in words in the log and in the condition', async (t) => {
   using directory = temporaryDirectory();
   const log = await logUntil(t, directory.path, /"sync\.refused".*\n/);
   for (const event of ['simulated.login_node_refused', 'sync.refused']) {
@@ -54,9 +53,7 @@ test('without root a simulated login node is not started, in words in the log an
   assert.doesNotMatch(log, /simulated\.applied.*"alpha"/);
 });
 
-test('clusters.unsafeSimulatedLogins has it all the same, with a warning', {
-  skip,
-}, async (t) => {
+test('clusters.unsafeSimulatedLogins has it all the same, with a warning', async (t) => {
   using directory = temporaryDirectory();
   const clusters = { unsafeSimulatedLogins: true };
   const log = await logUntil(t, directory.path, /"simulated\.applied","cluster":"alpha"/, { clusters });

@@ -8,10 +8,11 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { askForReload } from '../../src/service/host/ask-service.ts';
 import { gatewaysOf, isAlive } from '../gateway/process/lab.ts';
-import { eventually, physics, startTestApp } from '../support/app.ts';
+import { becomes, physics, startTestApp } from '../support/app.ts';
 import { createAuthority } from '../support/certificate.ts';
 import { temporaryDirectory } from '../support/directory.ts';
-import { freePorts } from '../support/ports.ts';
+import { fails } from '../support/heard.ts';
+import { freePorts, listening } from '../support/ports.ts';
 import { runProgram } from '../support/program.ts';
 import { type ServiceProcess, type Settings, serve, writeSettings } from '../support/service-process.ts';
 
@@ -136,10 +137,7 @@ test('reloads under load refuse no connection, fail no request and end no kept c
     const asked = counts();
     assert.equal(await askForReload(join(directory.path, 'data')), undefined, service.log());
     // What was asked as it began has its answer on each connection, and so has one more.
-    await eventually(
-      async () => counts(),
-      (now) => now.every((count, index) => count >= (asked[index] ?? 0) + 2),
-    );
+    await becomes(() => counts().every((count, index) => count >= (asked[index] ?? 0) + 2), true);
   }
   for (const one of asking) assert.deepEqual(await one.stop(), []);
   assert.equal(starts() - before, rounds);
@@ -149,10 +147,9 @@ test('reloads under load refuse no connection, fail no request and end no kept c
 });
 
 test('what is wrong with the settings is said by the command, and the service goes on as it was', async (t) => {
-  const taken = createServer().listen(0, '127.0.0.1');
-  await once(taken, 'listening');
+  const taken = createServer();
+  const port = await listening(taken);
   t.after(() => taken.close());
-  const { port } = taken.address() as { port: number };
   const before = starts();
   const cases: [object | string, RegExp][] = [
     ['', /andromeda\.yaml has nothing in it/],
@@ -173,9 +170,7 @@ test('what is wrong with the settings is said by the command, and the service go
   for (const [settings, why] of cases) {
     if (typeof settings === 'string') writeFileSync(own.file, settings);
     else own.write(settings);
-    const { status, said } = await reload();
-    assert.equal(status, 1, said);
-    assert.match(said, why);
+    fails(await reload(), 1, why);
   }
   for (const at of [own.platform, own.business]) assert.ok(await isServed(at));
   assert.deepEqual(gatewaysOf(directory.path), gateways);
@@ -190,15 +185,11 @@ test('what only a start finds out brings the settings of before back', async (t)
   const before = starts();
   const anyAddress = { behindProxy: true, url: 'http://business.example' };
   own.write({ business: { listen: `0.0.0.0:${new URL(other.businessUrl).port}`, ...anyAddress } });
-  const { status, said } = await reload();
-  assert.equal(status, 1);
-  assert.match(said, /0\.0\.0\.0:\d+ is in use by another program/);
+  fails(await reload(), 1, /0\.0\.0\.0:\d+ is in use by another program/);
   assert.deepEqual([await isServed(own.business), starts()], [true, before], 'nothing has ended');
 
   own.write({ gateway: { listen: `127.0.0.1:${other.gatewayPort}` } });
-  const ofGateway = await reload();
-  assert.equal(ofGateway.status, 1);
-  assert.match(ofGateway.said, /The SSH gateway cannot start: 127\.0\.0\.1:\d+ is in use by another program/);
+  fails(await reload(), 1, /The SSH gateway cannot start: 127\.0\.0\.1:\d+ is in use by another program/);
   assert.ok(await isServed(own.business));
   const banner = connect(own.gateway, '127.0.0.1');
   t.after(() => banner.destroy());

@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import Database from 'better-sqlite3';
 import { temporaryDirectory } from '../support/directory.ts';
+import { listening } from '../support/ports.ts';
 import { damageTable } from '../support/schemas.ts';
 import { serve, writeSettings } from '../support/service-process.ts';
 
@@ -28,7 +29,7 @@ test('a port in use is named, and which part wanted it', async () => {
     [gateway, /SSH gateway cannot start: 127\.0\.0\.1:\d+ is in use/],
   ] as const) {
     const other = createServer();
-    await new Promise<void>((done) => other.listen(port, '127.0.0.1', done));
+    await listening(other, port);
     try {
       await isRefused(file, sentence, 69);
     } finally {

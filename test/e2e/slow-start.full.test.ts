@@ -5,8 +5,9 @@ import { once } from 'node:events';
 import { mkdirSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { eventually } from '../support/app.ts';
+import { becomes, eventually } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
+import { heard } from '../support/heard.ts';
 import { program } from '../support/program.ts';
 
 const share = 0.1;
@@ -49,18 +50,11 @@ test('the demonstration starts on a tenth of a processor', async (t) => {
     stdio: ['ignore', 'pipe', 'pipe'],
     cwd: directory.path,
   });
-  let said = '';
-  for (const stream of [child.stdout, child.stderr])
-    stream.setEncoding('utf8').on('data', (part) => {
-      said += part;
-    });
+  const said = heard(child.stdout, child.stderr);
   const closed = once(child, 'close');
   try {
-    await eventually(
-      async () => said,
-      (text) => text.includes('Try it') || child.exitCode !== null,
-    );
-    assert.match(said, /Try it/);
+    await becomes(() => said().includes('Try it') || child.exitCode !== null, true);
+    assert.match(said(), /Try it/);
   } finally {
     // What ends it is to be quick again.
     lift();

@@ -5,7 +5,8 @@ import { createServer } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { alpha, beta, eventually, physics, startTestApp, type TestApp } from '../support/app.ts';
-import { freePorts } from '../support/ports.ts';
+import { fails } from '../support/heard.ts';
+import { freePorts, listening } from '../support/ports.ts';
 import { type SshPerson, sshPerson } from '../support/ssh-person.ts';
 
 /** The three ways to be connected: with a session, with a forward only, with a file transfer only. */
@@ -13,9 +14,8 @@ async function openAll(person: SshPerson, service: TestApp, name: string) {
   const shell = person.start([person.target, 'echo up; exec sleep 60']);
   await shell.said;
   const echo = createServer((socket) => socket.resume().end('pong'));
-  await new Promise<void>((resolve) => echo.listen(0, '127.0.0.1', resolve));
+  const port = await listening(echo);
   const [local = 0] = await freePorts(1);
-  const { port } = echo.address() as { port: number };
   const forward = person.start(['-N', '-L', `127.0.0.1:${local}:localhost:${port}`, person.target]);
   const sftp = spawn('sftp', [...sftpOptions(person, service, name), '127.0.0.1'], {
     stdio: ['pipe', 'pipe', 'pipe'],
@@ -163,9 +163,7 @@ describe('one service', () => {
         assert.match(err, said);
       }
       assert.match((await open.transfer).err, said);
-      const again = await person.ssh([person.target, 'true']);
-      assert.equal(again.status, 255);
-      assert.match(again.err, /Permission denied/);
+      fails(await person.ssh([person.target, 'true']), 255, /Permission denied/);
     });
 });
 
@@ -223,7 +221,5 @@ test('when the gateway cannot confirm access: a new login after two minutes with
   await sleep(1500);
   assert.equal(session.child.exitCode, null, 'it is looked at every second, and stays');
   service.advance(151_000);
-  const ended = await session.ended;
-  assert.equal(ended.status, 255);
-  assert.match(ended.err, /Your access cannot be confirmed: the cluster has not reported lately/);
+  fails(await session.ended, 255, /Your access cannot be confirmed: the cluster has not reported lately/);
 });

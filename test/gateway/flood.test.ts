@@ -11,6 +11,7 @@ import { readPrivateKey } from '../../src/gateway/ssh/transport/ssh2.ts';
 import { Transport } from '../../src/gateway/ssh/transport/transport.ts';
 import { message, SSH } from '../../src/lib/ssh/wire.ts';
 import { becomes } from '../support/app.ts';
+import { listening } from '../support/ports.ts';
 import { exec, rawClient, rawUnauthenticated } from './clients/raw.ts';
 import { type Lab, openLab, whyNot } from './lab.ts';
 
@@ -111,8 +112,7 @@ async function hostileNode(t: TestContext, lab: Lab, behave: (node: Transport, l
       }
     };
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  lab.route.loginNode = { ...lab.route.loginNode, port: (server.address() as { port: number }).port };
+  lab.route.loginNode = { ...lab.route.loginNode, port: await listening(server) };
   t.after(() => {
     for (const socket of sockets) socket.destroy();
     server.close();

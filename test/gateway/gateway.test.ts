@@ -6,10 +6,12 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { after, before, describe } from 'node:test';
 import type { Route } from '../../src/gateway/ssh/decision.ts';
 import { becomes, eventually } from '../support/app.ts';
-import { freePort, type Lab, loginWithKey, openLab, openSession, whyNot } from './lab.ts';
+import { fails } from '../support/heard.ts';
+import { listening } from '../support/ports.ts';
+import { freePort, type Lab, loginWithKey, openLab, openSession, test, whyNot } from './lab.ts';
 
 describe('a session through the gateway', { skip: whyNot }, () => {
   let lab: Lab;
@@ -148,22 +150,18 @@ describe('a login that is refused', { skip: whyNot }, () => {
       Object.assign(lab.route, await change());
       const ran = await lab.ssh(['gateway', 'true']);
       Object.assign(lab.route, real);
-      assert.equal(ran.status, 255);
-      assert.match(ran.err, told);
+      fails(ran, 255, told);
       assert.doesNotMatch(ran.err, /Permission denied/);
     });
 });
 
-test('closed while the login node has not answered yet: the person reads the sentence, not its key', {
-  skip: whyNot,
-}, async () => {
+test('closed while the login node has not answered yet: the person reads the sentence, not its key', async () => {
   await using lab = await openLab();
   const silent = createServer((socket) => {
     socket.on('error', () => {});
     lab.gateway.close({}, 'cluster_inactive', 'This cluster is being released.');
   });
-  await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
-  const { port } = silent.address() as { port: number };
+  const port = await listening(silent);
   lab.route.loginNode = { ...lab.route.loginNode, port };
   const { status, err } = await lab.ssh(['gateway', 'true']);
   silent.close();

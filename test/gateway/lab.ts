@@ -12,8 +12,10 @@ import type { GatewayEvent } from '../../src/gateway/ssh/events.ts';
 import { type GatewayOptions, startGateway } from '../../src/gateway/ssh/index.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { becomes } from '../support/app.ts';
+import { type Ended, finished } from '../support/heard.ts';
 import { limit } from '../support/limit.ts';
 import { freePorts } from '../support/ports.ts';
+import { unless } from '../support/unless.ts';
 
 /** Why these tests cannot run here, or false. */
 export const whyNot: string | false =
@@ -22,17 +24,13 @@ export const whyNot: string | false =
     : !existsSync('/usr/sbin/sshd')
       ? '/usr/sbin/sshd is missing'
       : false;
+export const test = unless(whyNot);
 
 export const LOGIN = '7b6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50.root';
 
-export type Lab = Awaited<ReturnType<typeof openLab>>;
+export { finished };
 
-export interface Ran {
-  status: number | null;
-  signal: string | null;
-  out: string;
-  err: string;
-}
+export type Lab = Awaited<ReturnType<typeof openLab>>;
 
 /** Starts sshd and a gateway on free loopback ports. */
 export async function openLab(
@@ -173,24 +171,6 @@ function killGroup(child: ChildProcess): void {
   }
 }
 
-/** Waits for a child and gathers what it said. */
-export function finished(child: ChildProcess): Promise<Ran> {
-  const out: Buffer[] = [];
-  const err: Buffer[] = [];
-  child.stdout?.on('data', (data: Buffer) => out.push(data));
-  child.stderr?.on('data', (data: Buffer) => err.push(data));
-  return new Promise((resolve) => {
-    child.on('close', (status, signal) =>
-      resolve({
-        status,
-        signal,
-        out: Buffer.concat(out).toString('utf8'),
-        err: Buffer.concat(err).toString('utf8'),
-      }),
-    );
-  });
-}
-
 /** The first that a child prints; an error when it ends before. */
 export function firstOutput(child: ChildProcess): Promise<string> {
   return new Promise((resolve, reject) => {
@@ -208,7 +188,7 @@ export async function openSession(lab: Lab, command = 'exec cat', ...args: strin
 }
 
 /** ssh to the gateway with this key and no other, without the lab's configuration file. */
-export function loginWithKey(lab: Lab, key: string, ...more: string[]): Promise<Ran> {
+export function loginWithKey(lab: Lab, key: string, ...more: string[]): Promise<Ended> {
   const options = ['IdentitiesOnly=yes', 'BatchMode=yes', `UserKnownHostsFile=${lab.dir}/known_hosts`];
   const only = ['-F', 'none', '-i', key, ...options.flatMap((option) => ['-o', option])];
   return lab.run('ssh', [...only, '-p', `${lab.gateway.port}`, ...more, '-l', LOGIN, '127.0.0.1', 'true']);

@@ -10,6 +10,8 @@ import { defaultLimits } from '../../src/gateway/ssh/limits.ts';
 import { Admission } from '../../src/gateway/ssh/login/admission.ts';
 import { message, SSH } from '../../src/lib/ssh/wire.ts';
 import { becomes } from '../support/app.ts';
+import { fails } from '../support/heard.ts';
+import { listening } from '../support/ports.ts';
 import { rawUnauthenticated } from './clients/raw.ts';
 import {
   finished,
@@ -37,8 +39,7 @@ describe('limits', { skip: whyNot }, () => {
     await using lab = await openLab({ sessionsPerUser: 2 });
     const open = [await openSession(lab), await openSession(lab)];
     const ran = await lab.ssh(['gateway', 'true']);
-    assert.equal(ran.status, 255);
-    assert.match(ran.err, /You have 2 sessions open, which is the most/);
+    fails(ran, 255, /You have 2 sessions open, which is the most/);
     assert.doesNotMatch(ran.err, /Permission denied/);
     open[0]?.child.stdin?.end();
     await open[0]?.done;
@@ -205,9 +206,7 @@ describe('limits', { skip: whyNot }, () => {
   test('login grace: a client that takes too long gets the reason', async () => {
     await using lab = await openLab({ loginGraceMs: 2500 });
     lab.decide.next = (route) => sleep(6000).then(() => ({ allowed: true, route }));
-    const ran = await lab.ssh(['gateway', 'true']);
-    assert.equal(ran.status, 255);
-    assert.match(ran.err, /The login took too long/);
+    fails(await lab.ssh(['gateway', 'true']), 255, /The login took too long/);
   });
 });
 
@@ -264,8 +263,7 @@ describe('login nodes: each failure has its own message', { skip: whyNot }, () =
       socket.pipe(other).pipe(socket);
       for (const end of [socket, other]) ends.push(end.on('error', () => {}));
     });
-    await new Promise<void>((resolve) => proxy.listen(port, '127.0.0.1', resolve));
-    return { proxy, ends };
+    return { proxy, ends, port: await listening(proxy, port) };
   }
 
   /** A machine that says something and closes. */
@@ -274,8 +272,7 @@ describe('login nodes: each failure has its own message', { skip: whyNot }, () =
       socket.on('error', () => {});
       socket.resume().end(text);
     });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    return { port: (server.address() as { port: number }).port, close: () => server.close() };
+    return { port: await listening(server), close: () => server.close() };
   }
   const table: [what: string, said: string, told: RegExp][] = [
     [
@@ -308,8 +305,7 @@ describe('login nodes: each failure has its own message', { skip: whyNot }, () =
 
   test('gone while a session is open: it gives no sign of life any more, and the person reads that', async () => {
     await using lab = await openLab({ keepaliveMs: 1000, keepaliveMisses: 4, recheckMs: 100 });
-    const { proxy, ends } = await proxyTo(lab.sshdPort, 0);
-    const { port } = proxy.address() as { port: number };
+    const { proxy, ends, port } = await proxyTo(lab.sshdPort, 0);
     lab.route.loginNode = { ...lab.route.loginNode, port };
     const { done } = await openSession(lab);
     for (const end of ends) end.unpipe().pause();

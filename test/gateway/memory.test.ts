@@ -6,6 +6,7 @@ import { test } from 'node:test';
 import { hold, holders, PIECE, release, take, toKeep } from '../../src/gateway/ssh/transport/memory.ts';
 import { writeNow } from '../../src/gateway/ssh/transport/outbox.ts';
 import { adopt, createReads, readChunks } from '../../src/gateway/ssh/transport/reads.ts';
+import { listening } from '../support/ports.ts';
 
 test('a piece is given out again when the last holder has released it, and not before', () => {
   const first = take(PIECE);
@@ -44,9 +45,8 @@ test('what is kept of a piece does not change with it', () => {
 
 /** Both ends of a connection. */
 async function pair(onread?: ReturnType<typeof createReads>['onread']): Promise<[Socket, Socket]> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as { port: number };
+  const server = createServer();
+  const port = await listening(server);
   const client = connect({ port, host: '127.0.0.1', ...(onread && { onread }) });
   const [accepted] = (await once(server, 'connection')) as [Socket];
   server.close();

@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { GatewayOptions } from '../../src/gateway/ssh/index.ts';
 import { readProxyHeader } from '../../src/gateway/ssh/transport/proxy-protocol.ts';
 import { becomes } from '../support/app.ts';
+import { listening } from '../support/ports.ts';
 import { type Lab, openLab, whyNot } from './lab.ts';
 
 const SIGNATURE = Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1');
@@ -80,12 +81,12 @@ describe('behind a proxy', { skip: whyNot }, () => {
         socket.pipe(to).pipe(socket);
       }, 20);
     });
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const port = await listening(server);
     t.after(() => {
       server.close();
       for (const socket of sockets) socket.destroy();
     });
-    return (server.address() as { port: number }).port;
+    return port;
   }
 
   const through = (lab: Lab, port: number) =>

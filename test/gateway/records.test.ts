@@ -7,7 +7,9 @@ import { createLogger } from '../../src/lib/log.ts';
 import { startSessionRecords } from '../../src/service/compose/session-records.ts';
 import { openStore } from '../../src/store/data-dir/open-store.ts';
 import type { Store } from '../../src/store/engine/index.ts';
+import { listRows } from '../../src/store/engine/rows.ts';
 import { alpha, becomes, eventually, physics, startTestApp, type TestApp } from '../support/app.ts';
+import { fails } from '../support/heard.ts';
 import { freePorts } from '../support/ports.ts';
 import { sshPerson } from '../support/ssh-person.ts';
 import { openTestStore, userId } from '../support/store.ts';
@@ -107,17 +109,10 @@ test('draining: a stopping service gives open sessions their time, and their rec
   await Promise.all([long.said, short.said]);
   await service.app[Symbol.asyncDispose]();
   const [first, last] = await Promise.all([short.ended, long.ended]);
-  assert.equal(first.status, 5, first.err);
-  assert.match(first.err, /The gateway is being restarted: this session ends in 5 s/);
-  assert.equal(last.status, 255);
-  assert.match(last.err, /The gateway is being restarted\. Please connect again in a minute/);
+  fails(first, 5, /The gateway is being restarted: this session ends in 5 s/);
+  fails(last, 255, /The gateway is being restarted\. Please connect again in a minute/);
   const store = await openStore(join(service.dataDir, 'data'));
-  const rows = await store.read
-    .selectFrom('audit_entries')
-    .select('reason')
-    .where('operation', '=', 'ssh.session.closed')
-    .orderBy('seq')
-    .execute();
+  const rows = await listRows(store.read, 'audit_entries', { operation: 'ssh.session.closed' }, 'seq');
   await store.close();
   assert.deepEqual(
     rows.map(({ reason }) => reason),

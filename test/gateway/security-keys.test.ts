@@ -11,6 +11,7 @@ import { startApp } from '../../src/service/compose/index.ts';
 import { readConfig } from '../../src/service/config/index.ts';
 import { alpha, becomes, eventually, startTestApp, type TestApp } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
+import { fails } from '../support/heard.ts';
 import { buildProvider, newSecurityKey, type Said } from '../support/security-keys.ts';
 import { keygen } from '../support/ssh-keys.ts';
 import { sshPerson } from '../support/ssh-person.ts';
@@ -40,8 +41,7 @@ describe('with the real ssh', { skip: 'whyNot' in provider && provider.whyNot },
     await using service = await startTestApp({ gateway: { securityKeys: true, processes: 1 } });
     using ada = await sshPerson(service, 'ada', securityKey());
     const ran = await ada.ssh([...withKey, '-vv', ada.target, 'exit 7']);
-    assert.equal(ran.status, 7, ran.err);
-    assert.match(ran.err, /Server accepts key: \S+ ED25519-SK /);
+    fails(ran, 7, /Server accepts key: \S+ ED25519-SK /);
     assert.equal(announced(ran.err), `ssh-ed25519,${type}`);
     const { body } = await service.business('/me/ssh-keys', { as: 'ada' });
     assert.deepEqual(
@@ -97,9 +97,7 @@ describe('with the real ssh', { skip: 'whyNot' in provider && provider.whyNot },
     const words =
       /You hold staff keys, and staff log in with a security key only \(no_keys\)\. Make one with `ssh-keygen -t ed25519-sk`/;
     assert.match((await session.ended).err, words);
-    const refused = await bob.ssh([bob.target, 'true']);
-    assert.equal(refused.status, 255);
-    assert.match(refused.err, words);
+    fails(await bob.ssh([bob.target, 'true']), 255, words);
     assert.match(String((await bob.access())['lapsed']), words);
     const { body } = await service.business('/me/access', { as: 'bob' });
     assert.match(JSON.stringify(body), /You hold staff keys, so only a security key lets you in/);
@@ -166,10 +164,7 @@ test('a login takes the signature of the key itself, touched, for SSH, as it was
   assert.equal((await register(service, 'ada', key)).status, 201);
   const { body: me } = await service.business('/me', { as: 'ada' });
   const path = `/clusters/${alpha}/ssh-access?organizationId=${me.memberships[0].org_id}`;
-  await eventually(
-    () => service.platform(path, { as: 'ada' }),
-    ({ body }) => body.ready === true,
-  );
+  await becomes(async () => (await service.platform(path, { as: 'ada' })).body.ready === true, true);
   assert.deepEqual(await logIn(service, key), [SSH.USERAUTH_SUCCESS, '']);
   const wrong: [string, Tampering][] = [
     ['a touch that was not', { said: { flags: 0 }, spoil: touched }],

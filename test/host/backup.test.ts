@@ -19,6 +19,7 @@ import { startTestApp } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { program, runProgram } from '../support/program.ts';
 import { openTestStore } from '../support/store.ts';
+import { testAsRoot } from '../support/unless.ts';
 
 /** What it said, without times and sizes. */
 function plain(text: string): string {
@@ -156,9 +157,7 @@ test('what is no file is not restored, whatever else it is, and the data directo
   assert.ok(!existsSync(join(cwd, 'data')));
 });
 
-test('a backup that is not this user’s to read is named, not the data directory', {
-  skip: process.getuid?.() !== 0 && 'needs root',
-}, (t) => {
+testAsRoot('a backup that is not this user’s to read is named, not the data directory', (t) => {
   using place = temporaryDirectory();
   chmodSync(place.path, 0o755);
   const file = join(place.path, 'backup');
@@ -176,9 +175,7 @@ test('a backup that is not this user’s to read is named, not the data director
   assert.deepEqual([status, stderr], [1, `andromeda: ${file} cannot be read: EACCES.\n`]);
 });
 
-test('the data directory of another account is theirs to back up', {
-  skip: process.getuid?.() !== 0 && 'needs root',
-}, async () => {
+testAsRoot('the data directory of another account is theirs to back up', async () => {
   await using opened = await openTestStore();
   using place = temporaryDirectory();
   chownSync(opened.dataDir, 1000, 1000);

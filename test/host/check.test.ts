@@ -26,11 +26,12 @@ import { createPerson } from '../../src/store/people/people.ts';
 import { createAuthority } from '../support/certificate.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { limit } from '../support/limit.ts';
-import { freePorts } from '../support/ports.ts';
+import { freePorts, listening } from '../support/ports.ts';
 import { program, runProgram } from '../support/program.ts';
 import { ancient, newest } from '../support/schemas.ts';
 import { serve, writeSettings } from '../support/service-process.ts';
 import { openTestStore } from '../support/store.ts';
+import { testAsRoot } from '../support/unless.ts';
 
 const dayMs = 86_400_000;
 const small: Lab = {
@@ -119,9 +120,7 @@ test('a file for the audit trail that cannot be made is a warning, as the servic
   }
 });
 
-test('a copy of the audit trail is of the account, and that in the group that may read it', {
-  skip: process.getuid?.() !== 0 && 'needs root',
-}, () => {
+testAsRoot('a copy of the audit trail is of the account, and that in the group that may read it', () => {
   using directory = temporaryDirectory();
   chmodSync(directory.path, 0o755);
   const file = join(directory.path, 'audit.jsonl');
@@ -205,7 +204,7 @@ test('certificates: which file, when it ends, whether the key fits, and whether 
 test('a port that another program has is wrong, and says which setting it is', async (t) => {
   const { file, gateway } = await installation(t);
   const other = createServer((socket) => socket.end('SSH-2.0-OpenSSH_9.2p1\r\n'));
-  await new Promise<void>((done) => other.listen(gateway, '127.0.0.1', done));
+  await listening(other, gateway);
   t.after(() => other.close());
   const { status, lines } = await check(file, '--quiet');
   const line = RegExp(
@@ -354,9 +353,7 @@ test('rules for groups name organizations that are in the database', async (t) =
   );
 });
 
-test('root looks with the eyes of the account that the service runs as', {
-  skip: process.getuid?.() !== 0 && 'needs root',
-}, async (t) => {
+testAsRoot('root looks with the eyes of the account that the service runs as', async (t) => {
   const { path, file } = await installation(t);
   // It becomes that account for good.
   const asProcess = (config: string) =>

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { noteBackupFailure } from '../../src/store/data-dir/last-backup.ts';
 import { installation } from '../backup/installation.ts';
+import { fails } from '../support/heard.ts';
 import { runProgram } from '../support/program.ts';
 import { loadAuditKey } from '../support/service-keys.ts';
 import { writeSettings } from '../support/service-process.ts';
@@ -142,11 +143,7 @@ test('backup.after: run by `andromeda backup` as well, whose status says how tha
   assert.ok(existsSync(own.at('elsewhere')));
   own.configure({ to: own.at('backups'), after: 'echo "far: no route" >&2; exit 4' });
   const failed = await own.run('backup');
-  assert.equal(failed.status, 1);
-  assert.match(
-    failed.stderr,
-    /^andromeda: backup\.after failed for \S+: it ended with status 4: far: no route\n$/,
-  );
+  fails(failed, 1, /^andromeda: backup\.after failed for \S+: it ended with status 4: far: no route\n$/);
   assert.match(
     (await own.run('doctor', '--quiet')).stdout,
     /^wrong +backup +The command after a backup failed, once in a row: backup\.after failed for \S+: .*: far: no route/m,

@@ -19,7 +19,7 @@ const sentence = (file: string) => `The key ${file}, which the service used, is 
 
 testOnFile(
   'a service whose key is gone does not start, says what to do, and starts with a new one that was accepted',
-  async (t) => {
+  async () => {
     const [issuer] = await freePorts(1);
     const embedded = { listen: `127.0.0.1:${issuer}` };
     await using app = await startTestApp({ identity: { issuer: undefined, embedded } });
@@ -69,63 +69,59 @@ testOnFile(
       unreadable: (file) => mkdirSync(file),
     };
     for (const kind of ['host', 'client', 'issuer', 'audit'] as const) {
-      await t.test(`${kind}, which is gone or cannot be used`, async () => {
-        const file = join(dataDir, serviceSecrets[kind].file);
-        renameSync(file, `${file}.away`);
-        await isRefused(sentence(file));
-        assert.ok(!existsSync(file));
-        for (const [how, spoil] of Object.entries(spoilt)) {
-          spoil(file);
-          await isRefused(`The key in ${file} cannot be ${how === 'unreadable' ? 'read' : 'used'}`);
-          const { said } = await run('check', '--quiet');
-          const advice =
-            how === 'unreadable'
-              ? 'Move that directory away'
-              : `andromeda admin key new ${kind} --yes --config ${config}`;
-          assert.ok(said.includes(advice), said);
-          rmSync(file, { recursive: true });
-        }
-        // What it advises works.
-        assert.equal((await run('admin', 'key', 'new', kind, '--yes')).status, 0);
-        assert.equal((await run('check', '--quiet')).status, 0);
-        renameSync(`${file}.away`, file);
-      });
+      const file = join(dataDir, serviceSecrets[kind].file);
+      renameSync(file, `${file}.away`);
+      await isRefused(sentence(file));
+      assert.ok(!existsSync(file));
+      for (const [how, spoil] of Object.entries(spoilt)) {
+        spoil(file);
+        await isRefused(`The key in ${file} cannot be ${how === 'unreadable' ? 'read' : 'used'}`);
+        const { said } = await run('check', '--quiet');
+        const advice =
+          how === 'unreadable'
+            ? 'Move that directory away'
+            : `andromeda admin key new ${kind} --yes --config ${config}`;
+        assert.ok(said.includes(advice), said);
+        rmSync(file, { recursive: true });
+      }
+      // What it advises works.
+      assert.equal((await run('admin', 'key', 'new', kind, '--yes')).status, 0);
+      assert.equal((await run('check', '--quiet')).status, 0);
+      renameSync(`${file}.away`, file);
     }
 
     const file = join(dataDir, serviceSecrets.host.file);
-    await t.test('all of them at once', async () => {
-      renameSync(join(dataDir, 'keys'), join(dataDir, 'keys.away'));
-      await isRefused(sentence(file), ['check', 'doctor']);
-      await endsWith78(sentence(file));
-      renameSync(join(dataDir, 'keys.away'), join(dataDir, 'keys'));
-    });
+    // All of them at once.
+    renameSync(join(dataDir, 'keys'), join(dataDir, 'keys.away'));
+    await isRefused(sentence(file), ['check', 'doctor']);
+    await endsWith78(sentence(file));
+    renameSync(join(dataDir, 'keys.away'), join(dataDir, 'keys'));
 
-    await t.test('a new host key is made where it is accepted, and that is in the audit trail', async () => {
-      const before = readFileSync(file, 'utf8');
-      renameSync(file, `${file}.away`);
-      writeFileSync(file, '');
-      await endsWith78(`The key in ${file} cannot be used`);
-      rmSync(file);
-      const asked = await run('admin', 'key', 'new', 'host');
-      assert.equal(asked.status, 1);
-      assert.ok(
-        asked.said.includes(`To accept a new one: andromeda admin key new host --yes --config ${config}`),
-        asked.said,
-      );
-      assert.ok(!existsSync(file));
-      const made = await run('admin', 'key', 'new', 'host', '--yes');
-      assert.deepEqual([made.status, made.said], [0, `${file} is made. Start the service.\n`]);
-      assert.notEqual(readFileSync(file, 'utf8'), before);
-      const database = new Database(join(dataDir, 'andromeda.db'), { readonly: true });
-      const entry = database
-        .prepare(
-          "select target, details from audit_entries where operation = 'newKey' order by seq desc limit 1",
-        )
-        .all();
-      database.close();
-      assert.deepEqual(entry, [{ target: 'host', details: 'the one before was missing' }]);
-      await using _ = await startApp({ config: readConfig(config), log: createLogger('silent') });
-    });
+    // A new host key is made where it is accepted, and that is in the audit trail.
+    const before = readFileSync(file, 'utf8');
+    renameSync(file, `${file}.away`);
+    writeFileSync(file, '');
+    await endsWith78(`The key in ${file} cannot be used`);
+    rmSync(file);
+    const asked = await run('admin', 'key', 'new', 'host');
+    assert.equal(asked.status, 1);
+    assert.ok(
+      asked.said.includes(`To accept a new one: andromeda admin key new host --yes --config ${config}`),
+      asked.said,
+    );
+    assert.ok(!existsSync(file));
+    const made = await run('admin', 'key', 'new', 'host', '--yes');
+    assert.deepEqual([made.status, made.said], [0, `${file} is made. Start the service.\n`]);
+    assert.notEqual(readFileSync(file, 'utf8'), before);
+    const database = new Database(join(dataDir, 'andromeda.db'), { readonly: true });
+    const entry = database
+      .prepare(
+        "select target, details from audit_entries where operation = 'newKey' order by seq desc limit 1",
+      )
+      .all();
+    database.close();
+    assert.deepEqual(entry, [{ target: 'host', details: 'the one before was missing' }]);
+    await using _ = await startApp({ config: readConfig(config), log: createLogger('silent') });
   },
 );
 

@@ -12,15 +12,16 @@ import { runProgram } from '../support/program.ts';
 import { serve, writeSettings } from '../support/service-process.ts';
 import { testOnFile } from '../support/store.ts';
 
-testOnFile('what check calls wrong is refused with 78, and a warning is none', async (t) => {
+testOnFile('what check calls wrong is refused with 78, and a warning is none', async () => {
   using directory = temporaryDirectory();
   const { file, write } = await writeSettings(directory.path);
   const data = join(directory.path, 'data');
   const check = () => runProgram('check', '--quiet', '--config', file);
-  {
+  async function starts() {
     await using service = serve(file);
     await service.until('serve.ready');
   }
+  await starts();
 
   async function isRefused(sentence: string) {
     const { status, out } = await check();
@@ -38,45 +39,38 @@ testOnFile('what check calls wrong is refused with 78, and a warning is none', a
     'andromeda.db-shm': 'is a directory',
     run: 'has to be a directory',
   };
-  for (const [name, sentence] of Object.entries(kinds))
-    await t.test(`${name} ${sentence}`, async () => {
-      const path = join(data, name);
-      if (existsSync(path)) renameSync(path, `${path}.away`);
-      if (name === 'run') writeFileSync(path, '');
-      else mkdirSync(path);
-      await isRefused(`${path} ${sentence}`);
-      rmSync(path, { recursive: true });
-      if (existsSync(`${path}.away`)) renameSync(`${path}.away`, path);
-    });
+  for (const [name, sentence] of Object.entries(kinds)) {
+    const path = join(data, name);
+    if (existsSync(path)) renameSync(path, `${path}.away`);
+    if (name === 'run') writeFileSync(path, '');
+    else mkdirSync(path);
+    await isRefused(`${path} ${sentence}`);
+    rmSync(path, { recursive: true });
+    if (existsSync(`${path}.away`)) renameSync(`${path}.away`, path);
+  }
 
-  await t.test('a key of the gateway of another type', async () => {
-    const key = join(data, 'keys/gateway_client_ed25519');
-    renameSync(key, `${key}.away`);
-    execFileSync('ssh-keygen', ['-q', '-t', 'rsa', '-N', '', '-f', key]);
-    await isRefused(`The key in ${key} cannot be used: it holds no Ed25519`);
-    renameSync(`${key}.away`, key);
-  });
+  // A key of the gateway of another type.
+  const key = join(data, 'keys/gateway_client_ed25519');
+  renameSync(key, `${key}.away`);
+  execFileSync('ssh-keygen', ['-q', '-t', 'rsa', '-N', '', '-f', key]);
+  await isRefused(`The key in ${key} cannot be used: it holds no Ed25519`);
+  renameSync(`${key}.away`, key);
 
-  await t.test('a copy of the trail over the configuration', async () => {
-    write({ audit: { file: './andromeda.yaml' } });
-    await isRefused('audit.file is ');
-  });
+  // A copy of the trail over the configuration.
+  write({ audit: { file: './andromeda.yaml' } });
+  await isRefused('audit.file is ');
 
-  await t.test('a lock that a disk left with other content is used', async () => {
-    write();
-    writeFileSync(join(data, 'lock'), 'rubbish'.repeat(20));
-    assert.equal((await check()).status, 0);
-    await using service = serve(file);
-    await service.until('serve.ready');
-  });
+  // A lock that a disk left with other content is used.
+  write();
+  writeFileSync(join(data, 'lock'), 'rubbish'.repeat(20));
+  assert.equal((await check()).status, 0);
+  await starts();
 
-  await t.test('directories that are not there for backups and for a copy of the trail', async () => {
-    write({ backup: { to: './none' }, audit: { file: './none/audit.jsonl' } });
-    const { status, out } = await check();
-    assert.deepEqual([status, [...out.matchAll(/^warn {3}(audit|backup) /gm)].length], [0, 2], out);
-    await using service = serve(file);
-    await service.until('serve.ready');
-  });
+  // Directories that are not there for backups and for a copy of the trail.
+  write({ backup: { to: './none' }, audit: { file: './none/audit.jsonl' } });
+  const { status, out } = await check();
+  assert.deepEqual([status, [...out.matchAll(/^warn {3}(audit|backup) /gm)].length], [0, 2], out);
+  await starts();
 });
 
 test('what fails behind the start is a line of the log, and ends the service and its gateway', async () => {

@@ -7,8 +7,9 @@ import { type TestContext, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createLogger } from '../../src/lib/log.ts';
 import { feedWatchdog, startSupervision } from '../../src/service/host/unit/supervision.ts';
-import { eventually } from '../support/app.ts';
+import { becomes, eventually } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
+import { heard } from '../support/heard.ts';
 import { serve, writeSettings } from '../support/service-process.ts';
 import { openTestStore } from '../support/store.ts';
 
@@ -33,15 +34,12 @@ async function startReceiver(t: TestContext) {
   const socket = join(directory.path, 'notify');
   const child = spawn('/usr/bin/python3', ['-c', receiver, socket], { stdio: ['ignore', 'pipe', 'inherit'] });
   t.after(() => child.kill('SIGKILL'));
-  let text = '';
-  child.stdout.setEncoding('utf8').on('data', (part) => {
-    text += part;
-  });
-  const lines = () => text.split('\n').filter((line) => /^[A-Z]+=/.test(line) && line !== 'BARRIER=1');
-  await eventually(
-    async () => text,
-    (now) => now.includes('listening'),
-  );
+  const text = heard(child.stdout);
+  const lines = () =>
+    text()
+      .split('\n')
+      .filter((line) => /^[A-Z]+=/.test(line) && line !== 'BARRIER=1');
+  await becomes(() => text().includes('listening'), true);
   return { socket, lines };
 }
 
@@ -78,11 +76,7 @@ test('systemd is notified that the service is ready when it serves, that it is a
   await heard(before + 1);
 
   assert.equal(await service.stop(), 0, service.log());
-  await eventually(
-    async () => lines(),
-    // Each is sent by a process of its own, which may be overtaken.
-    (now) => now.includes('STOPPING=1'),
-  );
+  await becomes(() => lines().includes('STOPPING=1'), true);
   for (const line of service.log().split('\n').filter(Boolean)) JSON.parse(line);
   assert.equal(service.events('serve.stopped').length, 1);
 });
@@ -95,10 +89,7 @@ test('a check that hangs is not fed to the watchdog, and one that fails is', asy
     () => check(),
     10,
   );
-  await eventually(
-    async () => fed,
-    (count) => count > 2,
-  );
+  await becomes(() => fed > 2, true);
   const hanging = Promise.withResolvers<never>();
   check = () => hanging.promise;
   await sleep(50);
@@ -106,10 +97,7 @@ test('a check that hangs is not fed to the watchdog, and one that fails is', asy
   await sleep(200);
   assert.equal(fed, before);
   hanging.reject(new Error('at last'));
-  await eventually(
-    async () => fed,
-    (count) => count > before,
-  );
+  await becomes(() => fed > before, true);
   clearInterval(timer);
 });
 
@@ -128,10 +116,7 @@ test('without a NOTIFY_SOCKET nothing is started; where it cannot be notified, t
   const env = { PATH: '/nowhere', NOTIFY_SOCKET: '/nowhere', WATCHDOG_USEC: '60000' };
   const supervision = startSupervision(() => opened.store, log, env);
   t.after(() => supervision.stopping());
-  await eventually(
-    async () => lines,
-    (now) => now.length > 0,
-  );
+  await becomes(() => lines.length > 0, true);
   await sleep(300);
   assert.equal(lines.length, 1);
   assert.match(

@@ -15,10 +15,8 @@ import { temporaryDirectory } from '../support/directory.ts';
 import { runProgram } from '../support/program.ts';
 import { laterVersion, placeSchema, newest as schema } from '../support/schemas.ts';
 
-const skip = process.getuid?.() !== 0 && 'needs root';
-
 test('a copy that cannot be read or is not whole, and a disk without room for it, refuse the way back while the service runs', {
-  skip,
+  skip: process.getuid?.() !== 0 && 'needs root',
 }, async () => {
   using directory = temporaryDirectory();
   const dataDir = join(directory.path, 'data');

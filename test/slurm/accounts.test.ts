@@ -65,9 +65,10 @@ test('people on a Slurm cluster', { skip: noSlurm }, async (t) => {
     );
     assert.equal(machines?.map(({ name, gpusInUse }) => `${name} ${gpusInUse}`).join(), 'a1 3,a2 0');
     await shell('head', `scancel ${id}; scontrol update nodename=a2 state=resume`);
-    await eventually(
-      () => beta.observe(),
-      (now) => now.machines?.every(({ gpusInUse, ready }) => gpusInUse === 0 && ready) === true,
+    await becomes(
+      async () =>
+        (await beta.observe()).machines?.every(({ gpusInUse, ready }) => gpusInUse === 0 && ready) === true,
+      true,
     );
   });
 

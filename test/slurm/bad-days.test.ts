@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { existsSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { eventually } from '../support/app.ts';
+import { becomes, eventually } from '../support/app.ts';
 import { keygen } from '../support/ssh-keys.ts';
 import { isFull, noSlurm, startSlurmLab } from './lab.ts';
 import { accountsOn, assertConverged, driverOf, inTime, manifest, person, statusOf } from './people.ts';
@@ -53,10 +53,7 @@ test('bad days of a Slurm cluster', { skip: noSlurm }, async (t) => {
     // One that never saw it knows nothing of it.
     await assert.rejects(driverOf(lab).observe(), /127\.0\.0\.1:\d+ cannot be reached: .*Connection refused/);
     sshd.back();
-    await eventually(
-      () => beta.apply(next),
-      ({ manifestGeneration }) => manifestGeneration === next.generation,
-    );
+    await becomes(async () => (await beta.apply(next)).manifestGeneration, next.generation);
     await converged([ada, bob, cy]);
   });
 

@@ -162,10 +162,12 @@ test('hosts of a Slurm cluster that hang', { skip: noSlurm }, async (t) => {
     const own = await eventually(abe.access, (now) => now['ready'] === true && 'waiting_hosts' in now);
     assert.equal((own['waiting_hosts'] as { host: string }[]).map(({ host }) => host).join(), 'a1');
     service.advance(61_000);
-    await eventually(
-      async () => (await service.business('/operator/problems', { as: 'root' })).body.problems,
-      (found: { message: string }[]) =>
-        found.some(({ message }) => /not everywhere.* a1 since/.test(message)),
+    await becomes(
+      async () =>
+        (await service.business('/operator/problems', { as: 'root' })).body.problems.some(
+          (problem: { message: string }) => /not everywhere.* a1 since/.test(problem.message),
+        ),
+      true,
     );
     await host.back();
     await eventually(list, ({ state }) => state === 'converged');

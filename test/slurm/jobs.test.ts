@@ -9,6 +9,7 @@ import { text } from 'node:stream/consumers';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { alpha, becomes, eventually } from '../support/app.ts';
+import { fails } from '../support/heard.ts';
 import { limit } from '../support/limit.ts';
 import { freePorts } from '../support/ports.ts';
 import { throughSocks } from '../support/socks.ts';
@@ -52,9 +53,7 @@ test('a login into a job', { skip: noSlurm }, async (t) => {
   const hanging = named('+job', () => other.ssh([other.target, 'true']), other);
 
   await t.test('without one it is refused, and says why', async () => {
-    const { status, err } = await into('+job', abe.target, 'true');
-    assert.equal(status, 255);
-    assert.match(err, /You have no job that runs now\./);
+    fails(await into('+job', abe.target, 'true'), 255, /You have no job that runs now\./);
   });
 
   const train = await submit('--gres=gpu:2 -w a2 -J train');

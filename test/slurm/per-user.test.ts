@@ -4,6 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { becomes, eventually } from '../support/app.ts';
+import { fails } from '../support/heard.ts';
 import { newPublicKey } from '../support/ssh-keys.ts';
 import { sshPerson } from '../support/ssh-person.ts';
 import { noSlurm, startSlurmLab } from './lab.ts';
@@ -48,9 +49,7 @@ test("people's own login nodes, and many first keys", { skip: noSlurm }, async (
     await eventually(list, ({ users }) => users.every(isReady));
     await becomes(async () => (await associations(lab)).length, crowd.length + 2);
     await eventually(list, ({ state }) => state === 'converged');
-    const ended = await session.ended;
-    assert.equal(ended.status, 255);
-    assert.match(ended.err, /login node is restarting/);
+    fails(await session.ended, 255, /login node is restarting/);
     const count = readFileSync(restarts, 'utf8').match(/^controller$/gm)?.length ?? 0;
     assert.ok(count >= 1 && count <= 4, `${count} restarts`);
   });

@@ -7,11 +7,11 @@ import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { createServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { calculateJwkThumbprint, flattenedVerify, importJWK, type JWK } from 'jose';
 import { createAuthority } from './certificate.ts';
+import { listening } from './ports.ts';
 
 export interface TestAcme extends AsyncDisposable {
   directory: string;
@@ -84,8 +84,7 @@ export async function startTestAcme(place: string): Promise<TestAcme> {
       } else reply(response, 500, { detail: String(error) });
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const base = `https://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const base = `https://127.0.0.1:${await listening(server)}`;
   const acme: TestAcme = {
     directory: `${base}/directory`,
     ca: authority.ca,

@@ -1,6 +1,5 @@
-import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { listening } from './ports.ts';
 
 /** An HTTP server that answers as it is told, JSON unless a header says otherwise. */
 export async function startAnswers(
@@ -14,9 +13,8 @@ export async function startAnswers(
     response.statusCode = status;
     response.setHeaders(new Map(Object.entries({ 'content-type': 'application/json', ...headers })));
     response.end(body);
-  }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  });
+  const url = `http://127.0.0.1:${await listening(server)}`;
   return {
     url,
     async [Symbol.asyncDispose]() {

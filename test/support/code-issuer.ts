@@ -1,8 +1,8 @@
 /** An OpenID provider elsewhere, for a confidential client: authorization code with PKCE, refresh, signing out. */
 import { createHash, randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
+import { listening } from './ports.ts';
 
 export interface CodeIssuer extends AsyncDisposable {
   url: string;
@@ -61,8 +61,7 @@ export async function startCodeIssuer(): Promise<CodeIssuer> {
   const server = createServer((request, response) => {
     handle(request, response).catch(() => response.writeHead(500).end());
   });
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const url = `http://127.0.0.1:${await listening(server)}`;
   const issuer: CodeIssuer = {
     url,
     client: { id: 'andromeda-console', secret: 'the secret of the console' },

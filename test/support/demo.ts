@@ -2,6 +2,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { connect } from 'node:net';
 import { messageOf } from '../../src/lib/error-message.ts';
+import { heard } from './heard.ts';
 import { limit } from './limit.ts';
 
 export interface Demo extends AsyncDisposable {
@@ -45,26 +46,20 @@ async function startOnce(dataDir: string): Promise<Demo> {
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: true,
   });
-  let text = '';
-  child.stdout.setEncoding('utf8').on('data', (part) => {
-    text += part;
-  });
-  child.stderr.setEncoding('utf8').on('data', (part) => {
-    text += part;
-  });
+  const output = heard(child.stdout, child.stderr);
   const exited = new Promise<{ code: number | null; signal: string | null }>((done) =>
     child.on('exit', (code, signal) => done({ code, signal })),
   );
   const deadline = performance.now() + limit(60_000);
-  while (!text.includes('/revoke\n')) {
+  while (!output().includes('/revoke\n')) {
     if (performance.now() > deadline || child.exitCode !== null)
-      throw new Error(`the demonstration said: ${text}`);
+      throw new Error(`the demonstration said: ${output()}`);
     await new Promise((done) => setTimeout(done, 20));
   }
-  const page = text;
+  const page = output();
   return {
     process: child,
-    output: () => text,
+    output,
     page,
     command(part) {
       const line = page.split('\n').find((one) => /^ {5}(npx|ssh) /.test(one) && one.includes(part));

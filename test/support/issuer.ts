@@ -1,9 +1,9 @@
 /** An OpenID issuer for tests: real keys, real HTTP, tokens as a test wants them. */
 import { createServer, type RequestListener } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
-import type { AddressInfo } from 'node:net';
 import { type CryptoKey, exportJWK, generateKeyPair, type JWTPayload, SignJWT } from 'jose';
 import type { TestCertificate } from './certificate.ts';
+import { listening } from './ports.ts';
 
 export interface TestIssuer extends AsyncDisposable {
   url: string;
@@ -51,8 +51,7 @@ export async function startTestIssuer(
     response.end(JSON.stringify(typeof body === 'object' ? body : {}));
   };
   const server = tls ? createTlsServer(tls, answer) : createServer(answer);
-  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-  const origin = `${tls ? 'https' : 'http'}://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const origin = `${tls ? 'https' : 'http'}://127.0.0.1:${await listening(server)}`;
   const url = `${origin}${discovery.issuer}`;
   const issuer: TestIssuer = {
     url,

@@ -6,6 +6,7 @@ import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { eventually } from './app.ts';
+import { heard } from './heard.ts';
 import { limit } from './limit.ts';
 
 const needed = [
@@ -111,13 +112,10 @@ export async function startMachine(own: string): Promise<Machine> {
     killSignal: 'SIGKILL',
   });
   const ended = new Promise((done) => holder.once('close', done));
-  let complaint = '';
-  holder.stderr.on('data', (part) => {
-    complaint += part;
-  });
+  const complaint = heard(holder.stderr);
   try {
     await eventually(
-      async () => complaint + (holder.exitCode ?? ''),
+      async () => complaint() + (holder.exitCode ?? ''),
       () => existsSync(join(own, 'ready')),
     );
   } catch (error) {
@@ -142,16 +140,12 @@ export async function startMachine(own: string): Promise<Machine> {
     start,
     run(line, input = '') {
       const child = start(line);
-      const said = { stdout: '', stderr: '' };
-      for (const name of ['stdout', 'stderr'] as const)
-        child[name]?.setEncoding('utf8').on('data', (part) => {
-          said[name] += part;
-        });
+      const [out, err] = [heard(child.stdout), heard(child.stderr)];
       child.stdin?.on('error', () => {}); // it need not read it
       child.stdin?.end(input);
       // Not `close`: what it leaves running may hold its output.
       return new Promise((done) =>
-        child.once('exit', (status) => setTimeout(() => done({ status, ...said }), 50)),
+        child.once('exit', (status) => setTimeout(() => done({ status, stdout: out(), stderr: err() }), 50)),
       );
     },
     async [Symbol.asyncDispose]() {

@@ -1,4 +1,4 @@
-import { createServer } from 'node:net';
+import { type AddressInfo, createServer, type Server } from 'node:net';
 
 /** Below the ports that outgoing connections and Slurm labs get, and for each process from a place of its own. */
 const first = 10_000;
@@ -38,4 +38,10 @@ function isFree(port: number): Promise<boolean> {
     server.once('error', () => resolve(false));
     server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)));
   });
+}
+
+/** Has a server listen on this machine, at a port that is free unless one is named. Resolves to that. */
+export async function listening(server: Server, port = 0): Promise<number> {
+  await new Promise<void>((resolve) => server.listen(port, '127.0.0.1', resolve));
+  return (server.address() as AddressInfo).port;
 }

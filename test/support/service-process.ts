@@ -5,6 +5,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
 import { eventually } from './app.ts';
+import { heard } from './heard.ts';
 import { freePorts } from './ports.ts';
 import { program } from './program.ts';
 
@@ -52,26 +53,23 @@ export interface ServiceProcess extends AsyncDisposable {
 /** Starts it; `await using` stops it, and with it its gateway. */
 export function serve(file: string, env: NodeJS.ProcessEnv = process.env): ServiceProcess {
   const child = spawn(program, ['serve', '--config', file], { stdio: ['ignore', 'ignore', 'pipe'], env });
-  let log = '';
-  child.stderr.setEncoding('utf8').on('data', (part) => {
-    log += part;
-  });
+  const log = heard(child.stderr);
   const ended = once(child, 'close').then(([status]): number | null => status);
   const isOf = (event: string) => (line: string) => line.includes(`"event":"${event}"`);
   const events = (name: string) =>
-    log
+    log()
       .split('\n')
       .slice(0, -1)
       .filter(isOf(name))
       .map((line) => JSON.parse(line));
   return {
     child,
-    log: () => log,
+    log,
     events,
     async until(event, times = 1) {
       const isThere = () => events(event).length >= times;
       await eventually(async () => isThere() || child.exitCode !== null, Boolean);
-      if (!isThere()) throw new Error(`The service ended without ${times} of ${event}: ${log}`);
+      if (!isThere()) throw new Error(`The service ended without ${times} of ${event}: ${log()}`);
     },
     stop(signal = 'SIGTERM') {
       child.kill(signal);

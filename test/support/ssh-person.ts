@@ -4,14 +4,9 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { alpha, eventually, type TestApp } from './app.ts';
+import { type Ended, finished, heard } from './heard.ts';
 import { limit } from './limit.ts';
 import { keygen } from './ssh-keys.ts';
-
-export interface Ended {
-  status: number | null;
-  out: string;
-  err: string;
-}
 
 export interface SshPerson extends Disposable {
   userId: string;
@@ -66,26 +61,17 @@ export async function sshPerson(
     const child = spawn('ssh', [...options, ...args], { stdio: ['pipe', 'pipe', 'pipe'] });
     children.add(child);
     child.stdin.on('error', () => {});
-    const parts = { out: '', err: '' };
-    child.stderr.setEncoding('utf8').on('data', (part) => {
-      parts.err += part;
+    const err = heard(child.stderr);
+    const timer = setTimeout(() => child.kill('SIGKILL'), limit(120_000));
+    const ended = finished(child).finally(() => {
+      clearTimeout(timer);
+      children.delete(child);
     });
     const said = new Promise<string>((resolve) => {
-      child.stdout.setEncoding('utf8').on('data', (part) => {
-        parts.out += part;
-        resolve(part);
-      });
+      child.stdout.once('data', resolve);
       child.on('close', () => resolve(''));
     });
-    const timer = setTimeout(() => child.kill('SIGKILL'), limit(120_000));
-    const ended = new Promise<Ended>((resolve) => {
-      child.on('close', (status) => {
-        clearTimeout(timer);
-        children.delete(child);
-        resolve({ status, ...parts });
-      });
-    });
-    return { child, said, err: () => parts.err, ended };
+    return { child, said, err, ended };
   }
 
   return {

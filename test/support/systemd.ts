@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { missingForBundle } from '../../scripts/build/bundle.ts';
 import { temporaryDirectory } from './directory.ts';
 import { buildExecutable, placeExecutable } from './executable.ts';
+import { heard } from './heard.ts';
 import { limit } from './limit.ts';
 
 const root = join(import.meta.dirname, '../..');
@@ -93,11 +94,7 @@ export async function runUnderSystemd(script: string, { withNext = false } = {})
   const machine = spawn('flock', [...alone, ...container, ...binds, ...boot], {
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  let shown = '';
-  for (const stream of [machine.stdout, machine.stderr])
-    stream.setEncoding('utf8').on('data', (part) => {
-      shown += part;
-    });
+  const shown = heard(machine.stdout, machine.stderr);
   await new Promise((done) => machine.once('close', done));
   const files = new Map(
     readdirSync(campaign, { withFileTypes: true }).flatMap((entry) =>
@@ -108,6 +105,6 @@ export async function runUnderSystemd(script: string, { withNext = false } = {})
   return {
     lines: read('output').trimEnd().split('\n'),
     read,
-    context: `${read('output')}\n${read('errors')}\n${read('journal').slice(-60_000)}\n${shown.slice(-2000)}`,
+    context: `${read('output')}\n${read('errors')}\n${read('journal').slice(-60_000)}\n${shown().slice(-2000)}`,
   };
 }

@@ -163,9 +163,8 @@ test("a refusal of the file's content begins with the file's name, any other doe
     'users: [{}]\n',
   );
   for (status of [400, 409, 422]) {
-    const refused = await run(['admin', 'apply', '-f', file]);
     const expected = status === 409 ? 6 : 1;
-    assert.deepEqual([refused.status, refused.stderr], [expected, `${file}: lab.users[0] lacks email.\n`]);
+    await says(run(['admin', 'apply', '-f', file]), expected, `${file}: lab.users[0] lacks email.\n`);
   }
   status = 403;
   assert.equal((await run(['admin', 'apply', '-f', file])).stderr, 'lab.users[0] lacks email.\n');

@@ -114,10 +114,7 @@ test('an empty password on standard input, or one that cannot be typed again, ch
     ['\nsecret\n', empty],
     ['sec\u007fret\n', 'A password has no control characters; nothing was changed.\n'],
   ] as const) {
-    const { status, stdout, stderr } = await run(['admin', 'person', 'password', 'bob@physics.example'], {
-      input,
-    });
-    assert.deepEqual([stderr, stdout, status], [sentence, '', 1]);
+    await says(run(['admin', 'person', 'password', 'bob@physics.example'], { input }), 1, sentence, '');
   }
   assert.ok(requests.every(({ method }) => method === 'GET'));
 });

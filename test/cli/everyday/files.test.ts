@@ -23,21 +23,17 @@ const gives =
   (make: (issuer: string) => string, more: object = {}) =>
   (seen: Seen) => ({ kubeconfig: make(`http://${seen.headers.host}`), ...more });
 const route = `GET /clusters/${gammaId}/kubeconfig?organizationId=org_1`;
+const withKubeconfig = (t: TestContext, make: (issuer: string) => string = config, more?: object) =>
+  signedIn(t, { ...lookups, [route]: gives(make, more) });
 
 test('kubeconfig prints the file, and says when access ends', async (t) => {
-  const { run, url } = await signedIn(t, {
-    ...lookups,
-    [route]: gives((issuer) => config(issuer), { accessExpiresAt: '2030-01-01T00:00:00Z' }),
-  });
+  const { run, url } = await withKubeconfig(t, config, { accessExpiresAt: '2030-01-01T00:00:00Z' });
   const { status, stdout, stderr } = await run(['kubeconfig', 'gamma']);
   assert.deepEqual([status, stderr], [0, 'Your access ends at 2030-01-01T00:00:00Z.\n']);
   assert.deepEqual(parse(stdout), parse(config(url)));
-  const refused = await signedIn(t, {
-    ...lookups,
-    [route]: refuses(409, 'It is not active.'),
-  });
-  const conflict = await refused.run(['kubeconfig', 'gamma', '--merge', join(refused.directory, 'k')]);
-  assert.deepEqual([conflict.status, conflict.stderr], [6, 'It is not active.\n']);
+  const refused = await signedIn(t, { ...lookups, [route]: refuses(409, 'It is not active.') });
+  const merge = ['kubeconfig', 'gamma', '--merge', join(refused.directory, 'k')];
+  await says(refused.run(merge), 6, 'It is not active.\n');
   assert.deepEqual(await readdir(refused.directory), ['default.json']);
 });
 
@@ -46,14 +42,13 @@ test('kubeconfig finds a cluster by its name for a person who may use and not li
   const { run, url } = await signedIn(t, {
     'GET /me': { ...me, memberships: [], default_org_id: undefined },
     'GET /me/access': uses({ kubernetes: failed }),
-    [route]: gives((issuer) => config(issuer)),
+    [route]: gives(config),
   });
   const { status, stdout, stderr } = await run(['kubeconfig', 'gamma']);
   assert.deepEqual([status, stderr], [0, 'No such role.\n']);
   assert.deepEqual(parse(stdout), parse(config(url)));
-  const missing = await run(['kubeconfig', 'delta']);
   const message = "There is no cluster that you may use 'delta'; there are: gamma.\n";
-  assert.equal(missing.stderr, message);
+  assert.equal((await run(['kubeconfig', 'delta'])).stderr, message);
 });
 
 const mine = `# mine
@@ -73,10 +68,7 @@ users:
 
 test('kubeconfig --merge keeps what is there, replaces what is its own, and leaves the file to its owner alone', async (t) => {
   let server = 'https://gamma.example:6443';
-  const { run, directory, url } = await signedIn(t, {
-    ...lookups,
-    [route]: gives((issuer) => config(issuer, server)),
-  });
+  const { run, directory, url } = await withKubeconfig(t, (issuer) => config(issuer, server));
   const real = join(directory, 'real');
   const file = join(directory, 'config');
   await writeFile(real, mine, { mode: 0o644 });
@@ -144,10 +136,7 @@ kind: Config
 
 test('kubeconfig --merge changes no byte of what others wrote, and a link stays one', async (t) => {
   let server = facts.server;
-  const { run, directory, url } = await signedIn(t, {
-    ...lookups,
-    [route]: gives((issuer) => config(issuer, server)),
-  });
+  const { run, directory, url } = await withKubeconfig(t, (issuer) => config(issuer, server));
   const [file, link] = [join(directory, 'real'), join(directory, 'config')];
   await symlink('between', link);
   await symlink('real', join(directory, 'between'));
@@ -220,10 +209,7 @@ function readAsKubectl(file: string): Record<string, Record<string, unknown>[] |
 }
 
 test('kubeconfig --merge keeps what a file means that it cannot add to byte by byte', async (t) => {
-  const { run, directory, url } = await signedIn(t, {
-    ...lookups,
-    [route]: gives((issuer) => config(issuer)),
-  });
+  const { run, directory, url } = await withKubeconfig(t);
   const file = join(directory, 'config');
   const ours = parse(config(url));
   for (const [what, text] of Object.entries(traps)) {
@@ -254,38 +240,21 @@ test('kubeconfig --merge keeps what a file means that it cannot add to byte by b
   }
 });
 
-test('kubeconfig --merge leaves a file alone where to add to a list would change something else', async (t) => {
-  const { run, directory } = await signedIn(t, {
-    ...lookups,
-    [route]: gives((issuer) => config(issuer)),
-  });
-  const file = join(directory, 'config');
-  const text = 'clusters: &none []\ncontexts: []\nusers: []\nextensions: *none\n';
-  await writeFile(file, text);
-  const { status, stderr } = await run(['kubeconfig', 'gamma', '--merge', file]);
-  assert.equal(status, 1);
-  assert.match(stderr, /^\S+ cannot be added to without a change .*nothing was written\./);
-  assert.equal(await readFile(file, 'utf8'), text);
-});
-
-test('kubeconfig --merge makes the file and its directory; what is no kubeconfig is left alone', async (t) => {
-  const { run, directory, url } = await signedIn(t, {
-    ...lookups,
-    [route]: gives((issuer) => config(issuer)),
-  });
+test('kubeconfig --merge makes the file and its directory; what it cannot add to is left alone', async (t) => {
+  const { run, directory, url } = await withKubeconfig(t);
   const file = join(directory, 'kube/config');
-  assert.equal(
-    (await run(['kubeconfig', 'gamma', '--merge', file])).stderr,
-    `gamma is in ${file}; kubectl uses it now.\n`,
-  );
+  const merge = ['kubeconfig', 'gamma', '--merge', file];
+  await says(run(merge), 0, `gamma is in ${file}; kubectl uses it now.\n`);
   assert.deepEqual(parse(await readFile(file, 'utf8')), parse(config(url)));
   const kubectl = spawnSync('kubectl', ['config', 'get-contexts', '-o', 'name', '--kubeconfig', file]);
   if (kubectl.status !== null) assert.equal(`${kubectl.stdout}`, `${gammaId}\n`);
-  for (const text of ['- a\n', 'clusters: 7\n', 'a: [\n']) {
+  const alias = 'clusters: &none []\ncontexts: []\nusers: []\nextensions: *none\n';
+  for (const text of ['- a\n', 'clusters: 7\n', 'a: [\n', alias]) {
     await writeFile(file, text);
-    const { status, stderr } = await run(['kubeconfig', 'gamma', '--merge', file]);
+    const { status, stderr } = await run(merge);
     assert.equal(status, 1);
-    assert.match(stderr, /^\S+ is not a kubeconfig; nothing was written/);
+    const why = text === alias ? 'cannot be added to without a change .*' : 'is not a kubeconfig; ';
+    assert.match(stderr, new RegExp(`^\\S+ ${why}nothing was written`));
     assert.equal(await readFile(file, 'utf8'), text);
   }
 });
@@ -328,10 +297,9 @@ const hostile: [(file: Kubeconfig) => unknown, RegExp][] = [
 
 test('a kubeconfig that runs, reaches or names anything else than expected is not used', async (t) => {
   let change: (file: Kubeconfig) => unknown = (file) => file;
-  const { run, directory } = await signedIn(t, {
-    ...lookups,
-    [route]: gives((issuer) => stringify(change(kubeconfig({ ...facts, issuer })))),
-  });
+  const { run, directory } = await withKubeconfig(t, (issuer) =>
+    stringify(change(kubeconfig({ ...facts, issuer }))),
+  );
   const file = join(directory, 'config');
   await writeFile(file, mine);
   for (const [how, sentence] of hostile) {
@@ -349,10 +317,7 @@ test('a kubeconfig that runs, reaches or names anything else than expected is no
 });
 
 test('kubeconfig --merge replaces nothing that it did not make', async (t) => {
-  const { run, directory, url } = await signedIn(t, {
-    ...lookups,
-    [route]: gives((issuer) => config(issuer)),
-  });
+  const { run, directory, url } = await withKubeconfig(t);
   const file = join(directory, 'config');
   const ours = parse(config(url));
   const theirs: Record<string, object> = {
@@ -364,12 +329,8 @@ test('kubeconfig --merge replaces nothing that it did not make', async (t) => {
   };
   for (const [what, before] of Object.entries(theirs)) {
     await writeFile(file, stringify(before));
-    const { status, stderr } = await run(['kubeconfig', 'gamma', '--merge', file]);
-    assert.equal(status, 1, what);
-    assert.equal(
-      stderr,
-      `${file} has an entry called ${gammaId} that \`andromeda kubeconfig\` did not make; rename it, or name another file.\n`,
-    );
+    const sentence = `${file} has an entry called ${gammaId} that \`andromeda kubeconfig\` did not make; rename it, or name another file.\n`;
+    await says(run(['kubeconfig', 'gamma', '--merge', file]), 1, sentence);
     assert.equal(await readFile(file, 'utf8'), stringify(before), what);
   }
 });
@@ -396,26 +357,19 @@ test('slurm-config get prints YAML that slurm-config set takes, and the same aga
   const { run, puts } = await withSlurm(t);
   const { stdout } = await run(['slurm-config', 'get', 'alpha']);
   assert.equal(stdout, slurmYaml);
-  const set = (input: string, ...args: string[]) =>
-    run(['slurm-config', 'set', ...args, '-f', '-'], { input });
-  const same = await set(stdout, 'alpha');
+  const set = (input: string, at: string) => run(['slurm-config', 'set', at, '-f', '-'], { input });
   const again = 'It stands already. Where the cluster refused it, it is tried again.\n';
-  assert.deepEqual([same.status, same.stderr], [0, again]);
+  await says(set(stdout, 'alpha'), 0, again);
   assert.deepEqual(puts(), [`PUT ${ofAlpha} ${JSON.stringify(slurm)}`]);
   await says(set(stdout.replace('A=1', 'A=2'), 'alpha'), 0, 'The Slurm configuration of alpha is set.\n');
   assert.deepEqual(puts(), [`PUT ${ofAlpha} ${JSON.stringify({ ...slurm, slurmExtraConfig: 'A=2\n' })}`]);
   assert.equal((await run(['slurm-config', 'get', '--default'])).stdout, '{}\n');
-  assert.equal(
-    (await set(stdout, '--default')).stderr,
-    'The Slurm configuration of new clusters of physics is set.\n',
-  );
+  await says(set(stdout, '--default'), 0, 'The Slurm configuration of new clusters of physics is set.\n');
   assert.deepEqual(puts(), [`PUT ${ofDefault} ${JSON.stringify(slurm)}`]);
 });
 
 test('what slurm-config is given is named when it is wrong', async (t) => {
-  const { run, directory } = await withSlurm(t, {
-    [`PUT ${ofAlpha}`]: refuses(400, 'a.sh lacks #!.'),
-  });
+  const { run, directory } = await withSlurm(t, { [`PUT ${ofAlpha}`]: refuses(400, 'a.sh lacks #!.') });
   const file = join(directory, 'slurm.yaml');
   await writeFile(file, 'prolog: { a.sh: x }\n');
   const name = 'Name a cluster, or give --default for what new clusters start with.';
@@ -427,9 +381,8 @@ test('what slurm-config is given is named when it is wrong', async (t) => {
     [['get', 'alpha', '--default'], 2, name],
     [['get', 'delta'], 5, "There is no cluster 'delta'; there are: alpha, gamma."],
   ];
-  for (const [args, expected, sentence] of rows) {
+  for (const [args, expected, sentence] of rows)
     await says(run(['slurm-config', ...args]), expected, `${sentence}\n`, '');
-  }
 });
 
 test('slurm-config says what a change comes to, how far it is, and who made the others', async (t) => {
@@ -464,31 +417,30 @@ test('slurm-config says what a change comes to, how far it is, and who made the 
     [`GET ${at('/versions')}`]: { items: [version] },
     [`GET ${at('/versions/2')}`]: { slurmExtraConfig: 'A=0\n' },
   });
-  const said = await run(['slurm-config', 'check', 'alpha', '-f', '-'], { input: slurmYaml });
-  assert.equal(
-    said.stdout,
+  const slurmConfig = (...args: string[]) => run(['slurm-config', ...args], { input: slurmYaml });
+  const prints = async (args: string[], text: string) =>
+    assert.equal((await slurmConfig(...args)).stdout, text);
+  await prints(
+    ['check', 'alpha', '-f', '-'],
     'Changes: prolog/a.sh (added).\nRestarts: login, controller, compute.\nSSH sessions that end: 2.\n' +
       'Jobs that end, as compute nodes restart: 1.\nPartitions that go, with the jobs in them: old.\n',
   );
   answer.faults = [{ message: 'One.' }, { message: 'Two.' }];
-  await says(run(['slurm-config', 'check', 'alpha', '-f', '-'], { input: slurmYaml }), 1, '-: One. Two.\n');
-  assert.equal(
-    (await run(['slurm-config', 'status', 'alpha'])).stdout,
+  await says(slurmConfig('check', 'alpha', '-f', '-'), 1, '-: One. Two.\n');
+  await prints(
+    ['status', 'alpha'],
     'Number 3. The cluster tried it and did not take it; what was there before stays. Setting the same again tries it again.\nfatal: no.\nIn force on the cluster: number 2.\n',
   );
-  assert.equal(
-    (await run(['slurm-config', 'history', 'alpha'])).stdout,
+  await prints(
+    ['history', 'alpha'],
     'NUMBER  SET                   BY                   CHANGED          REASON\n' +
       '2       2026-01-01T00:00:00Z  ada@physics.example  slurmPartitions  a new partition\n',
   );
-  assert.equal(
-    (await run(['slurm-config', 'get', 'alpha', '--number', '2'])).stdout,
-    'slurmExtraConfig: |\n  A=0\n',
-  );
-  const wrong = await run(['slurm-config', 'restore', 'alpha', '../me']);
-  assert.deepEqual([wrong.status, wrong.stderr], [2, "'../me' is not the number of a configuration.\n"]);
+  await prints(['get', 'alpha', '--number', '2'], 'slurmExtraConfig: |\n  A=0\n');
+  const wrong = "'../me' is not the number of a configuration.\n";
+  await says(slurmConfig('restore', 'alpha', '../me'), 2, wrong);
   assert.deepEqual(puts(), []);
-  const restored = await run(['slurm-config', 'restore', 'alpha', '2', '--reason', 'back']);
+  const restored = await slurmConfig('restore', 'alpha', '2', '--reason', 'back');
   assert.equal(restored.stderr, 'The Slurm configuration of alpha is set.\n');
   assert.deepEqual(puts(), [`PUT ${ofAlpha} {"slurmExtraConfig":"A=0\\n"}`]);
 });

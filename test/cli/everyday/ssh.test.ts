@@ -272,13 +272,10 @@ test('someone who may not list clusters names one by its whole ID', async (t) =>
     [`GET /clusters?businessOrgId=org_1&limit=200`]: refuses(403, 'No.'),
     'GET /organizations/org_1/clusters': { clusters: [] },
   });
-  const named = await run('ssh', 'alpha');
-  assert.deepEqual(
-    [named.status, named.stderr],
-    [
-      4,
-      'You may not list the clusters of physics, which takes clusters.read; name this one by its whole ID.\n',
-    ],
+  await says(
+    run('ssh', 'alpha'),
+    4,
+    'You may not list the clusters of physics, which takes clusters.read; name this one by its whole ID.\n',
   );
   taken(requests);
   const { stdout } = await run('ssh', alphaId);
@@ -476,7 +473,6 @@ test('where the key that lies here was revoked, it says how to come to a new one
   await mkdir(join(home, '.ssh'));
   const file = join(home, '.ssh/id_ed25519');
   await writeFile(`${file}.pub`, key.publicKey);
-  const { status, stderr } = await run('ssh', 'alpha');
   const advice = `\`ssh-keygen -t ed25519 -f ${file}_2\`, and then \`andromeda keys add ${file}_2.pub\``;
-  assert.deepEqual([status, stderr], [1, `You have no SSH key registered that lets you in: ${advice}.\n`]);
+  await says(run('ssh', 'alpha'), 1, `You have no SSH key registered that lets you in: ${advice}.\n`);
 });

@@ -80,9 +80,8 @@ test('no one signed in, or a session that has ended, is status 3', async (t) => 
     ['wait', 'key'],
     ['ssh', 'alpha'],
   ]) {
-    const { status, stderr } = await run(args);
     const sentence = 'You are not signed in; run `andromeda auth login --url <platform_url>`.\n';
-    assert.deepEqual([status, stderr], [3, sentence]);
+    await says(run(args), 3, sentence);
   }
   assert.equal((await run(['auth', 'status'])).status, 1);
 });
@@ -96,11 +95,8 @@ test('who belongs to several organizations chooses, where one is needed', async 
     'GET /organizations/org_2/clusters': { clusters: [] },
     'GET /clusters?businessOrgId=org_2&limit=200': refuses(403, 'No.'),
   });
-  const unclear = await run(['members', 'list']);
-  assert.deepEqual(
-    [unclear.status, unclear.stderr],
-    [2, 'You belong to several organizations: chemistry, physics. Choose one with --org.\n'],
-  );
+  const sentence = 'You belong to several organizations: chemistry, physics. Choose one with --org.\n';
+  await says(run(['members', 'list']), 2, sentence);
   for (const org of ['chemistry', 'org_2'])
     assert.equal((await run(['members', 'list', '--org', org])).stderr, 'There are no members.\n');
   taken(requests);
@@ -126,13 +122,10 @@ test('who belongs to none names the one that shares a cluster with them', async 
       ),
     }),
   });
-  const none = await run(['kubeconfig', 'gamma']);
-  assert.deepEqual(
-    [none.status, none.stderr],
-    [
-      5,
-      'You belong to no organization; one that shares a cluster with you is named with --org and its ID.\n',
-    ],
+  await says(
+    run(['kubeconfig', 'gamma']),
+    5,
+    'You belong to no organization; one that shares a cluster with you is named with --org and its ID.\n',
   );
   const { status, stdout } = await run(['kubeconfig', 'gamma', '--org', 'org_1']);
   assert.equal(status, 0);
@@ -172,11 +165,8 @@ test('what is no Ed25519 public key is refused before anything is sent', async (
   const endless = await run(['keys', 'add', '/dev/zero']);
   assert.equal(endless.stderr, '/dev/zero cannot be read: it is larger than 16 MiB.\n');
   assert.equal(requests.length, 0);
-  const unknown = await run(['keys', 'revoke', 'SHA256:none']);
-  assert.deepEqual(
-    [unknown.status, unknown.stderr],
-    [5, "There is no key of yours 'SHA256:none'; there are: SHA256:new, SHA256:old.\n"],
-  );
+  const sentence = "There is no key of yours 'SHA256:none'; there are: SHA256:new, SHA256:old.\n";
+  await says(run(['keys', 'revoke', 'SHA256:none']), 5, sentence);
 });
 
 test('a member who is owner or admin holds every permission already', async (t) => {

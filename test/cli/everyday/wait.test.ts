@@ -119,16 +119,10 @@ test('wait says what is missing when the time is over, and exits 1', async (t) =
     ...keyLookups,
     [accessRoute]: { ...access, shell: '/bin/zsh' },
   });
-  const { status, stdout, stderr } = await run(['wait', 'key', '--timeout', '1s']);
-  assert.deepEqual(
-    [status, stdout, stderr],
-    [1, '', 'It is not in place yet: alpha: it has not set your login shell.\n'],
-  );
-  const wrong = await run(['wait', 'key', '--timeout', 'long']);
-  assert.deepEqual(
-    [wrong.status, wrong.stderr],
-    [2, "'long' is not a time span for --timeout; write 30m, 2h or 7d.\n"],
-  );
+  const left = 'It is not in place yet: alpha: it has not set your login shell.\n';
+  await says(run(['wait', 'key', '--timeout', '1s']), 1, left, '');
+  const wrong = "'long' is not a time span for --timeout; write 30m, 2h or 7d.\n";
+  await says(run(['wait', 'key', '--timeout', 'long']), 2, wrong);
 });
 
 test('a service that fails for a moment is waited for, a refusal is not', async (t) => {
@@ -199,13 +193,10 @@ test('wait permission follows the access list of every Slurm cluster, also when 
     await says(run(bob), 0, '', '');
     assert.equal(taken(requests).filter((line) => line === accessOfAlpha).length, looks);
   }
-  const nobody = await run(['wait', 'permission', 'zoe@physics.example']);
-  assert.deepEqual(
-    [nobody.status, nobody.stderr],
-    [
-      5,
-      "There is no member of physics 'zoe@physics.example'; there are: ada@physics.example, bob@physics.example.\n",
-    ],
+  await says(
+    run(['wait', 'permission', 'zoe@physics.example']),
+    5,
+    "There is no member of physics 'zoe@physics.example'; there are: ada@physics.example, bob@physics.example.\n",
   );
 });
 

@@ -3,18 +3,16 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { test } from 'node:test';
 import { promisify } from 'node:util';
 import type { FileChooser, Page } from 'playwright-core';
-import { alpha, eventually } from '../../support/app.ts';
-import { noBrowser } from '../../support/browser.ts';
+import { alpha, becomes } from '../../support/app.ts';
 import { temporaryDirectory } from '../../support/directory.ts';
 import { limit } from '../../support/limit.ts';
 import { newSecurityKey } from '../../support/security-keys.ts';
 import { keygen } from '../../support/ssh-keys.ts';
 import { password } from '../harness.ts';
 import { type Keyboard, useKeyboard } from '../keyboard.ts';
-import { show, useConsole } from '../page.ts';
+import { show, test, useConsole } from '../page.ts';
 
 const run = promisify(execFile);
 
@@ -49,7 +47,7 @@ async function copy(page: Page, keys: Keyboard, name: string): Promise<string> {
   return String(await page.evaluate('navigator.clipboard.readText()'));
 }
 
-test('with the keyboard alone: three steps to a shell', { skip: noBrowser }, async () => {
+test('with the keyboard alone: three steps to a shell', async () => {
   using directory = temporaryDirectory();
   const key = keygen('-t', 'ed25519');
   await withKeyboard(async (page, keys) => {
@@ -104,9 +102,7 @@ test('with the keyboard alone: three steps to a shell', { skip: noBrowser }, asy
   });
 });
 
-test('with the keyboard alone: a key out of a file, dialogs that give the focus back, and a key that is lost', {
-  skip: noBrowser,
-}, async () => {
+test('with the keyboard alone: a key out of a file, dialogs that give the focus back, and a key that is lost', async () => {
   using directory = temporaryDirectory();
   const file = join(directory.path, 'id_ed25519.pub');
   writeFileSync(file, keygen('-t', 'ed25519').publicKey);
@@ -142,10 +138,7 @@ test('with the keyboard alone: a key out of a file, dialogs that give the focus 
     await keys.tabTo(dialog.getByLabel('Or choose a file'));
     await keys.press('Enter');
     await (await choosing.promise).setFiles(file);
-    await eventually(
-      () => field.inputValue(),
-      (text) => text.startsWith('ssh-ed25519 '),
-    );
+    await becomes(async () => (await field.inputValue()).startsWith('ssh-ed25519 '), true);
     await keys.activate(dialog.getByRole('button', { name: 'Register the key' }));
     await dialog.waitFor({ state: 'detached' });
     await keys.expectFocus(open);
@@ -177,15 +170,12 @@ test('with the keyboard alone: a key out of a file, dialogs that give the focus 
   });
 });
 
-test('the form takes a security key, and the service says which keys it takes', {
-  skip: noBrowser,
-}, async () => {
-  await site.as('eve', async (page) => {
+test('the form takes a security key, and the service says which keys it takes', () =>
+  site.as('eve', async (page) => {
     await show(page, '/keys');
     await page.getByRole('button', { name: 'Register a key' }).first().click();
     const dialog = page.getByRole('dialog', { name: 'Register a key' });
     await dialog.getByLabel('Public key', { exact: true }).fill(`${newSecurityKey().publicKey} eve's key`);
     await dialog.getByRole('button', { name: 'Register the key' }).click();
     await page.getByText('Only Ed25519 keys are accepted, not sk-ssh-ed25519@openssh.com').first().waitFor();
-  });
-});
+  }));

@@ -1,12 +1,10 @@
 /** The times between the dots of a change that is followed: as they were seen, also after a reload; and none that nobody saw. */
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { setSimulated } from '../../platform/support.ts';
 import { alpha, eventually } from '../../support/app.ts';
-import { noBrowser } from '../../support/browser.ts';
 import { signIn } from '../harness.ts';
-import { checkPage, show, useConsole } from '../page.ts';
+import { checkPage, show, test, useConsole } from '../page.ts';
 
 /** What stands on the lines of the strip of the cluster alpha. */
 function linesOf(page: Page): Promise<string[]> {
@@ -39,9 +37,7 @@ async function startFailing(name: string, permissions: string[]) {
   return { path, stateOnAlpha };
 }
 
-test('a reload keeps the times that a page saw, and a page that did not see them says none', {
-  skip: noBrowser,
-}, async () => {
+test('a reload keeps the times that a page saw, and a page that did not see them says none', async () => {
   const { path } = await startFailing('eve', ['clusters.ssh']);
   const applied = 'applied: done';
   await site.as('ada', async (page) => {
@@ -78,9 +74,7 @@ test('a reload keeps the times that a page saw, and a page that did not see them
   });
 });
 
-test('a change that comes while a page is read for the first time is shown, though the answer is from before', {
-  skip: noBrowser,
-}, async () => {
+test('a change that comes while a page is read for the first time is shown, though the answer is from before', async () => {
   const { path, stateOnAlpha } = await startFailing('bob', []);
   await site.as('ada', async (page) => {
     await page.route(

@@ -4,14 +4,12 @@
  */
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
-import { test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { findPersonByEmail } from '../../../src/store/people/people.ts';
 import { alpha, beta, physics } from '../../support/app.ts';
-import { noBrowser } from '../../support/browser.ts';
 import { newPublicKey } from '../../support/ssh-keys.ts';
 import { type Keyboard, useKeyboard } from '../keyboard.ts';
-import { checkPage, show, untilReady, useConsole } from '../page.ts';
+import { checkPage, show, test, untilReady, useConsole } from '../page.ts';
 
 const [first, ...others] = physics.organizations ?? [];
 const lab = {
@@ -65,10 +63,8 @@ async function idOf(name: string): Promise<string> {
   return (await findPersonByEmail(site.app.test.app.store.read, `${name}@physics.example`))?.id ?? '';
 }
 
-test('where what one can do is not known, the pages say so and claim nothing', {
-  skip: noBrowser,
-}, async () => {
-  await site.as('kay', async (page) => {
+test('where what one can do is not known, the pages say so and claim nothing', () =>
+  site.as('kay', async (page) => {
     const away = { status: 500, json: { code: 'internal', message: 'Out of order.', retryable: false } };
     await page.route('**/api/business/me/access', (route) => route.fulfill(away));
     for (const path of ['/', '/access']) {
@@ -82,17 +78,14 @@ test('where what one can do is not known, the pages say so and claim nothing', {
     await page.unroute('**/api/business/me/access');
     await page.getByRole('button', { name: 'Try again' }).click();
     await page.getByText('You can use kubectl on beta.').waitFor();
-  });
-});
+  }));
 
 /** What a panel says of a cluster. */
 const panelOf = (page: Page, name: string) =>
   page.locator('.panel').filter({ has: page.getByRole('heading', { name, exact: true }) });
 
-test('with Kubernetes only: the kubeconfig to save and to copy, the line that signs in, and no word of a key', {
-  skip: noBrowser,
-}, async () => {
-  await as('kay', async (page, keys) => {
+test('with Kubernetes only: the kubeconfig to save and to copy, the line that signs in, and no word of a key', () =>
+  as('kay', async (page, keys) => {
     await page.getByText('You can use kubectl on beta.').waitFor();
     await checkPage(page, '/');
     assert.equal(await page.getByText(/SSH key|Log in|alpha|gamma/).count(), 0);
@@ -114,12 +107,9 @@ test('with Kubernetes only: the kubeconfig to save and to copy, the line that si
     await panel.getByText('beta has no SSH: it runs Kubernetes only.').waitFor();
     await panel.getByText('You can use kubectl.').waitFor();
     assert.equal(await panel.getByRole('button', { name: /Request/ }).count(), 0);
-  });
-});
+  }));
 
-test('with SSH: a key, the line to log in, a fault that is no waiting, and what may not be used is not offered', {
-  skip: noBrowser,
-}, async () => {
+test('with SSH: a key, the line to log in, a fault that is no waiting, and what may not be used is not offered', async () => {
   await as('bob', async (page, keys) => {
     await page.getByText('Three steps to a shell').waitFor();
     await keys.tabTo(page.getByLabel('Public key', { exact: true }));
@@ -164,10 +154,8 @@ test('with SSH: a key, the line to log in, a fault that is no waiting, and what 
   });
 });
 
-test('an owner: who waits for what, giving it with one key, taking it away, and what the member then reads', {
-  skip: noBrowser,
-}, async () => {
-  await as('bob', async (bob) => {
+test('an owner: who waits for what, giving it with one key, taking it away, and what the member then reads', () =>
+  as('bob', async (bob) => {
     await show(bob, '/access');
     await as('ada', async (page, keys) => {
       await show(page, '/requests');
@@ -194,16 +182,14 @@ test('an owner: who waits for what, giving it with one key, taking it away, and 
       await show(page, '/members');
       await page.getByText('bob@physics.example').first().waitFor();
     });
-  });
-});
+  }));
 
-test('an operator: the fault that members read of, and who did what', { skip: noBrowser }, async () => {
-  await as('root', async (page) => {
+test('an operator: the fault that members read of, and who did what', () =>
+  as('root', async (page) => {
     await page.getByText('You are not in an organization yet.').waitFor();
     await checkPage(page, '/');
     await show(page, '/operator');
     await page.getByText('The disk of node-1 is full.').first().waitFor();
     await show(page, '/audit');
     await page.getByText('the project is over').first().waitFor();
-  });
-});
+  }));

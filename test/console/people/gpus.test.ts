@@ -1,13 +1,11 @@
 /** Clusters at a glance: what is free, in use, out of work and why, and what is set aside for the reader. */
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import { lastDays } from '../../../src/domain/clusters/gpu-hours.ts';
 import { saveGpuDays } from '../../../src/store/clusters/gpu-days.ts';
 import { setSimulated, silence } from '../../platform/support.ts';
 import { alpha, physics } from '../../support/app.ts';
-import { noBrowser } from '../../support/browser.ts';
 import { personOfConsole } from '../harness.ts';
-import { checkPage, show, useConsole } from '../page.ts';
+import { checkPage, show, test, useConsole } from '../page.ts';
 
 const reason = 'ECC <img src=x onerror="window.hit=1">';
 
@@ -20,9 +18,7 @@ const clusters = physics.clusters?.map((one) =>
 );
 const site = useConsole({ lab: { ...physics, clusters: clusters ?? [] } });
 
-test('a member with a running job has the lines that lead into it on the start page', {
-  skip: noBrowser,
-}, async () => {
+test('a member with a running job has the lines that lead into it on the start page', async () => {
   using bob = await personOfConsole(site.app, 'bob');
   await site.as('bob', async (page) => {
     const job = page.getByRole('region', { name: 'Job 4711' });
@@ -39,9 +35,7 @@ test('a member with a running job has the lines that lead into it on the start p
   });
 });
 
-test('a member sees what is free, what is out of work and why, and the nodes that are reserved', {
-  skip: noBrowser,
-}, async () => {
+test('a member sees what is free, what is out of work and why, and the nodes that are reserved', async () => {
   const service = site.app.test;
   await setSimulated(service, alpha, {
     computeNodes: 3,

@@ -2,15 +2,14 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, rmdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, test } from 'node:test';
+import { after } from 'node:test';
 import type { Page } from 'playwright-core';
 import { noteBackupFailure, noteKeptBackup } from '../../../src/store/data-dir/last-backup.ts';
 import { setSimulated } from '../../platform/support.ts';
 import { alpha, physics } from '../../support/app.ts';
-import { noBrowser } from '../../support/browser.ts';
 import { temporaryDirectory } from '../../support/directory.ts';
 import { signIn } from '../harness.ts';
-import { checkPage, show, untilReady, useConsole } from '../page.ts';
+import { checkPage, show, test, untilReady, useConsole } from '../page.ts';
 
 const evil = '<img src=x onerror="window.hit=1">{{7*7}}';
 const lab = {
@@ -38,7 +37,7 @@ async function confirm(page: Page, button: string, reason = `a test ${evil}`): P
   await dialog.waitFor({ state: 'detached' });
 }
 
-test('machines: kept from work with a reason, and let work again', { skip: noBrowser }, async () => {
+test('machines: kept from work with a reason, and let work again', async () => {
   await setSimulated(site.app.test, alpha, { nodesDrained: 1, drainReason: `bad fan ${evil}` });
   await site.as('root', async (page) => {
     await show(page, '/operator');
@@ -58,10 +57,8 @@ test('machines: kept from work with a reason, and let work again', { skip: noBro
   });
 });
 
-test('people and staff, by the keyboard: staff keys, an identity, and the end of an account', {
-  skip: noBrowser,
-}, async () => {
-  await site.again('root', async (page) => {
+test('people and staff, by the keyboard: staff keys, an identity, and the end of an account', () =>
+  site.again('root', async (page) => {
     await show(page, '/operator/people');
     await page.getByText(`Ada ${evil}`).waitFor();
     assert.equal(await page.evaluate('window.hit'), undefined);
@@ -123,12 +120,9 @@ test('people and staff, by the keyboard: staff keys, an identity, and the end of
     await page.getByText('Not possible').waitFor();
     await checkPage(page, 'deactivating');
     await page.getByRole('button', { name: 'Cancel' }).click();
-  });
-});
+  }));
 
-test('a copy of the audit trail that cannot be written is to be mended, until it can, on the open page', {
-  skip: noBrowser,
-}, async () => {
+test('a copy of the audit trail that cannot be written is to be mended, until it can, on the open page', async () => {
   const ada = await signIn(site.app, 'ada');
   await site.again('root', async (page) => {
     await show(page, '/operator');
@@ -144,7 +138,7 @@ test('a copy of the audit trail that cannot be written is to be mended, until it
   });
 });
 
-test('keys, backups and what must be mended, for who may read only', { skip: noBrowser }, async () => {
+test('keys, backups and what must be mended, for who may read only', async () => {
   const dataDir = `${site.app.test.dataDir}/data`;
   const at = new Date().toISOString();
   noteKeptBackup(dataDir, { at, file: '/b/one', bytes: 2 ** 20, awaits: false });

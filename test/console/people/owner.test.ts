@@ -1,21 +1,20 @@
 /** An owner: who reaches what, who joins and leaves, what that does before it is saved, and the change until every cluster has it. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { test } from 'node:test';
 import type { Page } from 'playwright-core';
 import type { Lab } from '../../../src/domain/clusters/lab.ts';
 import { reviewMembers } from '../../../src/store/audit/member-reviews.ts';
+import { findRow, insertRow, listRows, updateRows } from '../../../src/store/engine/rows.ts';
 import {
   createMembership,
   updateMemberPermissions,
 } from '../../../src/store/organizations/membership-changes.ts';
 import { findPersonByEmail } from '../../../src/store/people/people.ts';
-import { alpha, beta, eventually, physics } from '../../support/app.ts';
-import { noBrowser } from '../../support/browser.ts';
+import { alpha, becomes, beta, eventually, physics } from '../../support/app.ts';
 import { newPublicKey } from '../../support/ssh-keys.ts';
 import { type CookieBrowser, signIn } from '../harness.ts';
 import { tabTo } from '../keyboard.ts';
-import { checkPage, show, useConsole } from '../page.ts';
+import { checkPage, show, test, useConsole } from '../page.ts';
 
 const evil = '<img src=x onerror="window.hit=1">{{7*7}}';
 const [alphaCluster, betaCluster] = physics.clusters ?? [];
@@ -55,12 +54,8 @@ async function members(): Promise<Map<string, { user_id: string; role: string }>
 
 /** How often a write was made, as the audit trail has it. */
 async function timesDone(operation: string, target: RegExp): Promise<number> {
-  const entries = await site.app.test.app.store.read
-    .selectFrom('audit_entries')
-    .select('target')
-    .where('operation', '=', operation)
-    .where('result', '=', 'done')
-    .execute();
+  const where = { operation, result: 'done' };
+  const entries = await listRows(site.app.test.app.store.read, 'audit_entries', where);
   return entries.filter((one) => target.test(one.target)).length;
 }
 
@@ -68,10 +63,8 @@ const there = 'All 2 clusters are up to date.';
 /** A button that does something now. */
 const ready = ':not([aria-disabled="true"])';
 
-test('with the keyboard alone: a person joins with a permission, another leaves, and each change is followed', {
-  skip: noBrowser,
-}, async () => {
-  await site.as('ada', async (page) => {
+test('with the keyboard alone: a person joins with a permission, another leaves, and each change is followed', () =>
+  site.as('ada', async (page) => {
     const press = (key: string) => page.keyboard.press(key);
     await press('Control+k');
     await page.keyboard.type('members');
@@ -122,13 +115,10 @@ test('with the keyboard alone: a person joins with a permission, another leaves,
     await page.getByText(there).waitFor();
     await page.getByText('not a member').waitFor();
     assert.equal(await timesDone('removeMember', /./), 1);
-  });
-});
+  }));
 
-test('a double click and a lost connection end in one change; a batch that goes half way says so, and is tried again', {
-  skip: noBrowser,
-}, async () => {
-  await site.again('ada', async (page) => {
+test('a double click and a lost connection end in one change; a batch that goes half way says so, and is tried again', () =>
+  site.again('ada', async (page) => {
     const orgId = await organizationOf();
     await show(page, '/members');
     await page.getByRole('button', { name: 'Add members' }).click();
@@ -195,13 +185,10 @@ test('a double click and a lost connection end in one change; a batch that goes 
     await page.getByLabel('Role', { exact: true }).selectOption('member');
     await page.getByText('This is the last owner.').waitFor();
     assert.ok(await page.getByRole('button', { name: 'Save', exact: true }).isDisabled());
-  });
-});
+  }));
 
-test('a permission ends by itself as it was granted, at another time, and no more', {
-  skip: noBrowser,
-}, async () => {
-  await site.again('ada', async (page) => {
+test('a permission ends by itself as it was granted, at another time, and no more', () =>
+  site.again('ada', async (page) => {
     const orgId = await organizationOf();
     const idOf = async () => (await members()).get('ivy@physics.example')?.user_id;
     const endOf = async () => {
@@ -251,20 +238,19 @@ test('a permission ends by itself as it was granted, at another time, and no mor
     await page.getByLabel('Reason').fill('Stays');
     await press('Save');
     assert.equal(await endOf(), undefined);
-  });
-});
+  }));
 
-test('who reaches what, by which way and until when: people, one person, one cluster, each as a file too', {
-  skip: noBrowser,
-}, async () => {
+test('who reaches what, by which way and until when: people, one person, one cluster, each as a file too', async () => {
   const orgId = await organizationOf();
   const { grants } = await read(`/organizations/${orgId}/grants`);
   const idOf = (email: string): string =>
     grants.find(({ grant }: { grant: { username: string } }) => grant.username === email)?.grant.user_id;
   const [bob, guest] = [idOf('bob@physics.example'), idOf('guest@elsewhere.example')];
-  await eventually(
-    () => read(`/organizations/${orgId}/access?user_ids=${guest}`),
-    ({ people }) => people[0].clusters[1].kubernetes.state === 'applied',
+  await becomes(
+    async () =>
+      (await read(`/organizations/${orgId}/access?user_ids=${guest}`)).people[0].clusters[1].kubernetes
+        .state === 'applied',
+    true,
   );
   await site.again('ada', async (page) => {
     await show(page, '/members');
@@ -316,10 +302,8 @@ test('who reaches what, by which way and until when: people, one person, one clu
   });
 });
 
-test('the table stays usable: its button in sight, in the order asked for', {
-  skip: noBrowser,
-}, async () => {
-  await site.again('ada', async (page) => {
+test('the table stays usable: its button in sight, in the order asked for', () =>
+  site.again('ada', async (page) => {
     await show(page, '/members');
     const table = page.getByRole('table');
     const first = () => table.locator('tbody tr').first().innerText();
@@ -336,12 +320,9 @@ test('the table stays usable: its button in sight, in the order asked for', {
     assert.ok(x > 0 && x + width <= 1280, 'the button of a row is in sight');
     const title = await table.getByRole('button', { name: 'SSH', exact: true }).getAttribute('title');
     assert.match(title ?? '', /^clusters\.ssh: /);
-  });
-});
+  }));
 
-test('where a read behind a list fails, at first or later, the list says so, counts nothing and saves nothing', {
-  skip: noBrowser,
-}, async () => {
+test('where a read behind a list fails, at first or later, the list says so, counts nothing and saves nothing', async () => {
   const refused = { status: 500, json: { code: 'internal', message: 'Injected.', retryable: false } };
   const fail = (page: Page, read: string) => page.route(read, (route) => route.fulfill(refused));
   const use = async (page: Page) => {
@@ -367,9 +348,7 @@ test('where a read behind a list fails, at first or later, the list says so, cou
   await site.as('ada', use, (page) => void fail(page, '**/access-review*'));
 });
 
-test('members whose access a review ends are listed with their last login, and one click keeps it', {
-  skip: noBrowser,
-}, async () => {
+test('members whose access a review ends are listed with their last login, and one click keeps it', async () => {
   const { store } = site.app.test.app;
   const round = () => reviewMembers(store, 6, { now: Date.now(), stopping: new AbortController().signal });
   const email = 'bob@physics.example';
@@ -381,10 +360,8 @@ test('members whose access a review ends are listed with their last login, and o
   await store.write(async (tx) => {
     if (!isMember) await createMembership(tx, { ...bob, email, role: 'member' });
     await updateMemberPermissions(tx, { ...bob, permissions });
-    await tx.db
-      .updateTable('memberships')
-      .set({ review_from: ago(400) })
-      .execute();
+    const review_from = ago(400);
+    await tx.db.updateTable('memberships').set({ review_from }).execute();
   });
   const ended = await round();
   assert.ok(ended > 0);
@@ -426,41 +403,26 @@ async function saved(page: Page): Promise<string> {
   return readFileSync(await (await download).path(), 'utf8');
 }
 
-test('who had access on a date is chosen on the page, with nothing to change, and saved as it was', {
-  skip: noBrowser,
-}, async () => {
+test('who had access on a date is chosen on the page, with nothing to change, and saved as it was', async () => {
   const day = (back: number) => new Date(Date.now() - back * 86_400_000).toISOString().slice(0, 10);
   const orgID = await organizationOf();
+  const guest = 'guest@elsewhere.example';
   await site.app.test.app.store.write(async ({ db }) => {
-    const guest = await db
-      .selectFrom('users')
-      .select('id')
-      .where('primary_email', '=', 'guest@elsewhere.example')
-      .executeTakeFirstOrThrow();
-    await db
-      .updateTable('counters')
-      .set({ value: Date.parse(day(9)) })
-      .where('name', '=', 'member history since')
-      .execute();
+    const { id: user_id = '' } = (await findRow(db, 'users', { primary_email: guest })) ?? {};
+    await updateRows(db, 'counters', { name: 'member history since' }, { value: Date.parse(day(9)) });
     const time = { since: `${day(9)}T00:00:00.000Z`, ended_at: `${day(2)}T00:00:00.000Z` };
-    const guestHere = { org_id: orgID, user_id: guest.id };
-    await db
-      .insertInto('memberships')
-      .values({
-        ...{ ...guestHere, role: 'member', lifecycle_state: 'removed' },
-        ...{ created_at: time.since, updated_at: time.ended_at, review_from: time.since },
-      })
-      .execute();
+    const here = { org_id: orgID, user_id };
+    await insertRow(db, 'memberships', {
+      ...{ ...here, role: 'member', lifecycle_state: 'removed' },
+      ...{ created_at: time.since, updated_at: time.ended_at, review_from: time.since },
+    });
     for (const [kind, what] of [
       ['member', ''],
       ['username', 'gast'],
       ['role', 'member'],
       ['permission', 'clusters.ssh'],
     ] as const)
-      await db
-        .insertInto('holdings')
-        .values({ ...guestHere, kind, what, source: 'hand', ...time })
-        .execute();
+      await insertRow(db, 'holdings', { ...here, kind, what, source: 'hand', ...time });
   });
   await site.again('ada', async (page) => {
     await show(page, '/members');

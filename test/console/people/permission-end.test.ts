@@ -1,18 +1,14 @@
 /** Permissions that end by themselves, as whoever manages them sees and saves them. */
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import { alpha } from '../../support/app.ts';
-import { noBrowser } from '../../support/browser.ts';
 import { signIn } from '../harness.ts';
-import { checkPage, show, useConsole } from '../page.ts';
+import { checkPage, show, test, useConsole } from '../page.ts';
 
 const hour = 3_600_000;
 
 const site = useConsole();
 
-test('an end that passes under an open form stays one, and each way to a cluster shows its own', {
-  skip: noBrowser,
-}, async () => {
+test('an end that passes under an open form stays one, and each way to a cluster shows its own', async () => {
   const ada = await signIn(site.app, 'ada');
   const me = await ada.ask('business/me');
   const org = `business/organizations/${me.default_org_id}`;

@@ -1,16 +1,15 @@
 /** Asking for access and deciding, with the keyboard alone, in two browsers that see each other's steps by themselves. */
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import type { Page } from 'playwright-core';
 import { updateMemberPermissions } from '../../../src/store/organizations/membership-changes.ts';
+import { findOrganizationBySlug } from '../../../src/store/organizations/organizations.ts';
 import { findPersonByEmail } from '../../../src/store/people/people.ts';
 import { setSimulated } from '../../platform/support.ts';
 import { alpha } from '../../support/app.ts';
-import { noBrowser } from '../../support/browser.ts';
 import { newPublicKey } from '../../support/ssh-keys.ts';
 import { type ConsoleApp, password } from '../harness.ts';
 import { tabTo } from '../keyboard.ts';
-import { checkPage, show, untilReady, useConsole } from '../page.ts';
+import { checkPage, show, test, untilReady, useConsole } from '../page.ts';
 
 const evil = 'runs for the paper <img src=x onerror="window.hit=1">';
 
@@ -40,19 +39,11 @@ async function fillReason(page: Page, text: string): Promise<void> {
 /** Lets what eve holds end in a moment. */
 async function endSoon({ test: { app } }: ConsoleApp): Promise<void> {
   const eve = await findPersonByEmail(app.store.read, 'eve@physics.example');
-  const { id: organizationId } = await app.store.read
-    .selectFrom('organizations')
-    .select('id')
-    .where('slug', '=', 'physics')
-    .executeTakeFirstOrThrow();
+  const organization = await findOrganizationBySlug(app.store.read, 'physics');
   const expiresAt = new Date(Date.now() + 2_000).toISOString();
-  await app.store.write((tx) =>
-    updateMemberPermissions(tx, {
-      organizationId,
-      userId: eve?.id ?? '',
-      permissions: [{ key: 'clusters.read', expiresAt }],
-    }),
-  );
+  const of = { organizationId: organization?.id ?? '', userId: eve?.id ?? '' };
+  const permissions = [{ key: 'clusters.read' as const, expiresAt }];
+  await app.store.write((tx) => updateMemberPermissions(tx, { ...of, permissions }));
 }
 
 /** What was typed is there again after a reload and a sign-out, and is shown to no other person of the browser. */
@@ -105,10 +96,8 @@ async function keepsDraft(page: Page): Promise<void> {
 
 const site = useConsole();
 
-test('a member asks, an owner approves, declines and changes the term, and both see it by themselves', {
-  skip: noBrowser,
-}, async () => {
-  await site.as('eve', async (eve) => {
+test('a member asks, an owner approves, declines and changes the term, and both see it by themselves', () =>
+  site.as('eve', async (eve) => {
     await site.as('ada', async (ada) => {
       await goTo(ada, 'Requests');
       await ada.getByText('No pending requests.').waitFor();
@@ -177,12 +166,9 @@ test('a member asks, an owner approves, declines and changes the term, and both 
       await endSoon(site.app);
       await eve.getByText('You have no permissions in this organization.').waitFor();
     });
-  });
-});
+  }));
 
-test('a first key and the end of the last one say what they end, and are sent once that is confirmed', {
-  skip: noBrowser,
-}, async () => {
+test('a first key and the end of the last one say what they end, and are sent once that is confirmed', async () => {
   const jobs = ['41', '42'].map((id) => ({ id, user: 'ada', name: 'train', machines: ['alpha-1'] }));
   await setSimulated(site.app.test, alpha, { runningJobs: jobs });
   await site.as('bob', async (page) => {
@@ -223,9 +209,7 @@ test('a first key and the end of the last one say what they end, and are sent on
   });
 });
 
-test('the form of a first key says that what it does could not be loaded, and can load it again', {
-  skip: noBrowser,
-}, async () => {
+test('the form of a first key says that what it does could not be loaded, and can load it again', async () => {
   const part = '**/assets/consequences-*';
   await site.as(
     'bob',

@@ -1,10 +1,9 @@
 /** The connection protocol from end to end (RFC 4254): what the gateway passes on keeps its order and its meaning. */
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { message, SSH, WireReader } from '../../../src/lib/ssh/wire.ts';
 import { becomes } from '../../support/app.ts';
-import { openLab, whyNot } from '../lab.ts';
+import { openLab, test } from '../lab.ts';
 import { withEachNode } from './nodes.ts';
 import { data, eof, exec, rawClient, requestName } from './raw.ts';
 
@@ -168,9 +167,7 @@ function said(heard: readonly Buffer[], channel = 1): string {
     .join('');
 }
 
-test('a login node that asks for signs of life gets them, and OpenSSH’s client from the gateway', {
-  skip: whyNot,
-}, async () => {
+test('a login node that asks for signs of life gets them, and OpenSSH’s client from the gateway', async () => {
   await using lab = await openLab({ keepaliveMs: 300, keepaliveMisses: 20, recheckMs: 200 }, [
     'ClientAliveInterval 1',
     'ClientAliveCountMax 3',

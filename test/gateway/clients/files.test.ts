@@ -5,6 +5,7 @@ import { randomBytes } from 'node:crypto';
 import { chmodSync, mkdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { fails } from '../../support/heard.ts';
 import { missing } from '../../sync/login-node/helpers.ts';
 import { LOGIN } from '../lab.ts';
 import { withEachNode } from './nodes.ts';
@@ -67,14 +68,11 @@ withEachNode('files', {}, (at) => {
 
   test('scp of a file that is not there says so and fails', async () => {
     for (const option of ['-s', '-O']) {
-      const ran = await at.lab.run('scp', [
-        ...at.lab.options,
-        option,
-        `gateway:${at.folder}/none`,
-        at.lab.dir,
-      ]);
-      assert.equal(ran.status, 1);
-      assert.match(ran.err, /No such file or directory/);
+      fails(
+        await at.lab.run('scp', [...at.lab.options, option, `gateway:${at.folder}/none`, at.lab.dir]),
+        1,
+        /No such file or directory/,
+      );
     }
   });
 

@@ -5,6 +5,7 @@ import { connect, type Socket } from 'node:net';
 import { test } from 'node:test';
 import pty from '@lydell/node-pty';
 import { becomes } from '../../support/app.ts';
+import { heard } from '../../support/heard.ts';
 import { throughSocks } from '../../support/socks.ts';
 import { missing } from '../../sync/login-node/helpers.ts';
 import { finished, firstOutput, freePort } from '../lab.ts';
@@ -155,15 +156,12 @@ withEachNode('ssh', {}, (at) => {
     const socks = await freePort();
     const child = at.lab.start('ssh', [...at.lab.options, '-T', '-D', `${socks}`, 'gateway', 'bash']);
     const done = finished(child);
-    let out = '';
-    child.stdout?.on('data', (data: Buffer) => {
-      out += data;
-    });
+    const out = heard(child.stdout);
     // An install script of some size comes first, then what it prints is waited for.
     child.stdin?.write(
       `uname -s\n${'# a line of the script that installs the server\n'.repeat(20_000)}echo "ready=$((6 * 7))="\n`,
     );
-    await becomes(() => out.includes('ready=42='), true);
+    await becomes(() => out().includes('ready=42='), true);
     const traffic = await throughSocks(socks, '127.0.0.1', port);
     assert.ok(traffic);
     const bytes = randomBytes(1_000_000);

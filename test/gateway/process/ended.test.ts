@@ -1,13 +1,10 @@
 /** A gateway process that ends: its own sessions end with it, and the service starts another. */
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
 import { becomes } from '../../support/app.ts';
-import { whyNot } from '../lab.ts';
+import { test } from '../lab.ts';
 import { openProcessLab } from './lab.ts';
 
-test('kill -9 of the gateway process ends its sessions, their records say why, and the next login gets in', {
-  skip: whyNot,
-}, async () => {
+test('kill -9 of the gateway process ends its sessions, their records say why, and the next login gets in', async () => {
   await using lab = await openProcessLab();
   const service = await lab.serve();
   const [gateway = 0, ...more] = lab.gateways();

@@ -1,7 +1,7 @@
 /** Whatever comes over the socket between the service and its gateway processes, neither side ends or grows by it. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { after, afterEach, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -21,6 +21,8 @@ import { createUses } from '../../../src/gateway/ssh/events.ts';
 import { defaultLimits } from '../../../src/gateway/ssh/limits.ts';
 import { mostTrustedProxies } from '../../../src/lib/source-address.ts';
 import { alpha, becomes, eventually } from '../../support/app.ts';
+import { heard } from '../../support/heard.ts';
+import { listening } from '../../support/ports.ts';
 import { finished, whyNot } from '../lab.ts';
 import { openProcessLab, type ProcessLab, type Service } from './lab.ts';
 
@@ -53,9 +55,8 @@ test('a line is a message of its form, one that is not, or none at all', () => {
 
 /** Two ends of a connection: what the second is sent goes through `openLines`. */
 async function pair(onMessage: (message: unknown) => void, read: (line: string) => unknown = JSON.parse) {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const peer = connect((server.address() as AddressInfo).port, '127.0.0.1');
+  const server = createServer();
+  const peer = connect(await listening(server), '127.0.0.1');
   const [socket] = (await once(server, 'connection')) as [Socket];
   const faults: unknown[] = [];
   let closed: string | true | undefined;
@@ -287,10 +288,7 @@ describe('a service with its process', { skip: whyNot }, () => {
     const fake = lab.start('sh', ['-c', 'read line', 'gateway']);
     const ended = once(fake, 'exit');
     const socket = connect(join(lab.dir, 'data/run/gateway.sock')).on('error', () => {});
-    let answers = '';
-    socket.setEncoding('utf8').on('data', (text) => {
-      answers += text;
-    });
+    const answers = heard(socket);
     const ask = (id: number, loginName: string) => ({
       type: 'authorize',
       id,
@@ -304,8 +302,8 @@ describe('a service with its process', { skip: whyNot }, () => {
     ];
     for (const message of messages) socket.write(`${JSON.stringify(message)}\n`);
     await eventually(
-      async () => answers,
-      () => answers.includes('"type":"undecided","id":1,') && answers.includes('"type":"decision","id":2,'),
+      async () => answers(),
+      (text) => text.includes('"type":"undecided","id":1,') && text.includes('"type":"decision","id":2,'),
     );
     socket.write('garbage\n');
     assert.deepEqual(await ended, [null, 'SIGKILL']);

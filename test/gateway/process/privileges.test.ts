@@ -13,11 +13,10 @@ import {
   symlinkSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { test } from 'node:test';
 import { becomes } from '../../support/app.ts';
 import { startDemo } from '../../support/demo.ts';
 import { temporaryDirectory } from '../../support/directory.ts';
-import { firstOutput, whyNot } from '../lab.ts';
+import { firstOutput, test, whyNot } from '../lab.ts';
 import { openProcessLab } from './lab.ts';
 
 const account = 'nobody';
@@ -25,11 +24,9 @@ const drop = ['--reuid=65534', '--regid=65534', '--clear-groups', '--'];
 const readable =
   whyNot === false &&
   spawnSync('setpriv', [...drop, process.execPath, 'src/main.ts', '--version']).status === 0;
-const skip = whyNot || (readable ? false : 'nobody cannot read this checkout');
 
-test('as another account: it holds no rights and no key where others see it, and sessions survive the service all the same', {
-  skip,
-}, async () => {
+test('as another account: it holds no rights and no key where others see it, and sessions survive the service all the same', async (t) => {
+  if (!readable) return t.skip('nobody cannot read this checkout');
   // The lab's directory is 0700 and root's: the way to the socket does not lead through it.
   await using lab = await openProcessLab({ account });
   const first = await lab.serve();
@@ -50,9 +47,7 @@ test('as another account: it holds no rights and no key where others see it, and
   await second.kill('SIGTERM');
 });
 
-test('nothing of the service is open in it: no database, no output, and no code of either is loaded', {
-  skip: whyNot,
-}, async () => {
+test('nothing of the service is open in it: no database, no output, and no code of either is loaded', async () => {
   await using lab = await openProcessLab();
   const service = await lab.serve();
   const [pid = 0] = lab.gateways();
@@ -75,8 +70,6 @@ test('nothing of the service is open in it: no database, no output, and no code 
   await service.kill('SIGTERM');
 });
 
-const notRoot = process.getuid?.() === 0 ? false : 'only root has other accounts';
-
 /** What a process says of itself in /proc/PID/status. */
 function statusOf(pid: number) {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8');
@@ -92,9 +85,8 @@ function opens(uid: string, paths: readonly string[]): string[] {
     .filter(Boolean);
 }
 
-test('started as root without an account for it, the demonstration’s gateway has a number of its own, which opens no key, no database and no memory of the service', {
-  skip: notRoot || (existsSync('/usr/bin/setpriv') ? false : 'setpriv is not installed'),
-}, async () => {
+test('started as root without an account for it, the demonstration’s gateway has a number of its own, which opens no key, no database and no memory of the service', async (t) => {
+  if (!existsSync('/usr/bin/setpriv')) return t.skip('setpriv is not installed');
   using directory = temporaryDirectory();
   // Everyone may pass, so that it is the files themselves that are closed.
   chmodSync(directory.path, 0o755);
@@ -118,9 +110,7 @@ test('started as root without an account for it, the demonstration’s gateway h
   assert.deepEqual(opens(uid, ['/etc/passwd', ...paths]), ['/etc/passwd']);
 });
 
-test('two installations of root without an account have different numbers, and each keeps its own with its processes', {
-  skip: whyNot || notRoot,
-}, async () => {
+test('two installations of root without an account have different numbers, and each keeps its own with its processes', async () => {
   await using lab = await openProcessLab();
   await using other = await openProcessLab();
   const uidOf = ([pid = 0]: number[]) => Number(statusOf(pid)('Uid')?.split('\t')[0]);
@@ -144,9 +134,7 @@ test('two installations of root without an account have different numbers, and e
   await third.kill('SIGTERM');
 });
 
-test('a program below a directory that is closed to others runs as the other account, hand-over included; one that is closed itself does not', {
-  skip: whyNot || notRoot,
-}, async () => {
+test('a program below a directory that is closed to others runs as the other account, hand-over included; one that is closed itself does not', async () => {
   using directory = temporaryDirectory();
   const closed = join(directory.path, 'closed');
   mkdirSync(closed, { mode: 0o700 });
@@ -157,7 +145,9 @@ test('a program below a directory that is closed to others runs as the other acc
     assert.equal(spawnSync('cp', ['-a', join(root, part), copy]).status, 0);
   symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'));
   const gateway = { processes: 2, account };
-  await using lab = await openProcessLab(gateway, { service: join(copy, 'test/gateway/process/service.ts') });
+  await using lab = await openProcessLab(gateway, {
+    service: join(copy, 'test/gateway/process/service.ts'),
+  });
   const service = await lab.serve();
   await becomes(() => lab.gateways().length, 2);
   for (const pid of lab.gateways()) {
@@ -170,9 +160,7 @@ test('a program below a directory that is closed to others runs as the other acc
   await assert.rejects(lab.serve(), /runs as nobody, which may not read the program in .*umask 022/);
 });
 
-test('a service that is root and has no account for the gateway, or no setpriv, refuses to start in words', {
-  skip: whyNot || notRoot,
-}, async () => {
+test('a service that is root and has no account for the gateway, or no setpriv, refuses to start in words', async () => {
   const hide = 'mount --bind /dev/null /usr/bin/setpriv; exec "$@"';
   const without = ['unshare', '--mount', 'sh', '-ec', hide, 'sh'];
   for (const [gateway, as, words] of [

@@ -5,13 +5,13 @@
 import assert from 'node:assert/strict';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { after, afterEach, before, describe, test } from 'node:test';
+import { after, afterEach, before, describe } from 'node:test';
 import type { Unreached } from '../../../src/gateway/process/gateways.ts';
 import { Member } from '../../../src/gateway/process/member.ts';
 import type { Hello, ToProcess } from '../../../src/gateway/process/messages.ts';
 import { becomes, eventually } from '../../support/app.ts';
 import { limit } from '../../support/limit.ts';
-import { whyNot } from '../lab.ts';
+import { test, whyNot } from '../lab.ts';
 import { openProcessLab, type ProcessLab, type Service } from './lab.ts';
 
 describe('one gateway process', { skip: whyNot }, () => {
@@ -80,9 +80,7 @@ describe('one gateway process', { skip: whyNot }, () => {
   });
 });
 
-test('a gateway process that stands still is unreached with nothing to revoke, and is no fault where another one serves', {
-  skip: whyNot,
-}, async () => {
+test('a gateway process that stands still is unreached with nothing to revoke, and is no fault where another one serves', async () => {
   await using lab = await openProcessLab({ processes: 2 });
   const service = await lab.serve();
   const [first = 0, second = 0] = await lab.untilGateways(

@@ -8,6 +8,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { temporaryDirectory } from '../../support/directory.ts';
+import { heard } from '../../support/heard.ts';
 import { released } from './released.ts';
 
 const unit = `[Unit]
@@ -72,11 +73,7 @@ test('the package installs, serves, upgrades, and a purge leaves the database', 
     ],
     { stdio: ['ignore', 'pipe', 'pipe'] },
   );
-  let shown = '';
-  for (const stream of [machine.stdout, machine.stderr])
-    stream.setEncoding('utf8').on('data', (part) => {
-      shown += part;
-    });
+  const shown = heard(machine.stdout, machine.stderr);
   const limit = setTimeout(() => machine.kill('SIGKILL'), 280_000);
   await new Promise((done) => machine.once('close', done));
   clearTimeout(limit);
@@ -93,7 +90,7 @@ test('the package installs, serves, upgrades, and a purge leaves the database', 
       'removed: 0 inactive no socket no program configuration',
       'purged: 0 no configuration database no cache',
     ],
-    `${output}\n${read('errors')}\n${shown.slice(-3000)}`,
+    `${output}\n${read('errors')}\n${shown().slice(-3000)}`,
   );
   assert.match(read('install'), /it is installed, and does not run yet/);
   assert.match(read('purge'), /\/var\/lib\/andromeda is still there; to remove it for good: rm -r/);

@@ -7,6 +7,7 @@ import { mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { arm64Libraries, runnerFor } from '../../../scripts/packages/emulators.ts';
 import type { CleanRoot } from '../../build/clean-root.ts';
+import { finished } from '../../support/heard.ts';
 import { limit } from '../../support/limit.ts';
 
 const header = '\\x7fELF\\x02\\x01\\x01\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x00\\x02\\x00\\xb7\\x00';
@@ -42,14 +43,9 @@ export function createForeignRoot(root: string, executable: string): CleanRoot {
     });
   return {
     start,
-    run(how, ...args) {
-      const child = start(how, ...args);
-      const said = { stdout: '', stderr: '' };
-      for (const name of ['stdout', 'stderr'] as const)
-        child[name]?.setEncoding('utf8').on('data', (part) => {
-          said[name] += part;
-        });
-      return new Promise((done) => child.once('close', (status) => done({ status, ...said })));
+    async run(how, ...args) {
+      const { status, out: stdout, err: stderr } = await finished(start(how, ...args));
+      return { status, stdout, stderr };
     },
   };
 }
