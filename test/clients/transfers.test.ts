@@ -22,10 +22,8 @@ async function serve(transfers: TransferLimits) {
   offerRelease(directory.path, '1.0.0', [{ platform: 'linux-x64', name: 'andromeda-linux', content }]);
   const downloads = createDownloads({
     dataDir: directory.path,
-    version: '1.0.0',
     platformUrl: 'http://127.0.0.1',
     portable: async () => ({ mjs: Buffer.alloc(400_000, 'm'), tgz: Buffer.from('tgz') }),
-    text: () => '',
     log: silent as never,
     proxies: createTrustedProxies(['127.0.0.1']),
     transfers,

@@ -243,18 +243,18 @@ gateway:
 `).gateway;
   assert.deepEqual(limits, {
     loginGraceMs: 20_000,
-    maxAuthAttempts: 3,
+    loginAttempts: 3,
     unauthenticated: 100,
     unauthenticatedPerSource: 50,
     sessionsPerUser: 10,
     sessionsPerSource: 20,
-    maxChannels: 30,
+    channelsPerConnection: 30,
     idleMs: 3_600_000,
     recheckMs: 2_000,
     confirmGraceMs: 60_000,
     unconfirmedMs: 20_000,
     drainMs: 1_500,
-    backoffAfter: 5,
+    backoffAfterFailures: 5,
   });
   assert.throws(() => read('gateway: { limits: { idleMinutes: 1 } }'), /idleMinutes is not a setting/);
   assert.throws(() => read('gateway: { limits: { unauthenticated: "10:30:100" } }'), /must be an integer/);

@@ -170,7 +170,7 @@ test('fuzz: whatever either side sends, only what the contract supports gets to 
     const relay = new Relay({
       client: client.transport,
       node: node.transport,
-      limits: { ...defaultLimits, maxChannels: 3, maxPendingReplies: 4 },
+      limits: { ...defaultLimits, channelsPerConnection: 3, maxPendingReplies: 4 },
       hostKeys: createHostKeys([]),
       route: () => undefined,
       onRefusal() {},

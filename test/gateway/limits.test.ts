@@ -54,7 +54,7 @@ describe('limits', { skip: whyNot }, () => {
   });
 
   test('channels per connection: one more is refused with the reason', async () => {
-    await using lab = await openLab({ maxChannels: 2 });
+    await using lab = await openLab({ channelsPerConnection: 2 });
     const control = ['-o', `ControlPath=${lab.dir}/mux`];
     const { child, done } = await openSession(lab, 'exec cat', ...control, '-M', '-v');
     const second = lab.start('ssh', [...lab.options, ...control, 'gateway', 'echo up; exec cat']);
@@ -69,7 +69,7 @@ describe('limits', { skip: whyNot }, () => {
   });
 
   test('failures are slowed by source, and a registered key that proves itself never waits', async () => {
-    await using lab = await openLab({ backoffAfter: 2, backoffMs: 2_000 });
+    await using lab = await openLab({ backoffAfterFailures: 2, backoffMs: 2_000 });
     const key = lab.newKey('stranger');
     const timed = async (what: () => Promise<{ err: string }>) => {
       const start = Date.now();
@@ -90,7 +90,7 @@ describe('limits', { skip: whyNot }, () => {
   });
 
   test('an address with a live session is spared the delay', async () => {
-    await using lab = await openLab({ backoffAfter: 1, backoffMs: 60_000 });
+    await using lab = await openLab({ backoffAfterFailures: 1, backoffMs: 60_000 });
     const { child } = await openSession(lab);
     const key = lab.newKey('stranger');
     for (let round = 0; round < 4; round += 1)
@@ -165,7 +165,7 @@ describe('limits', { skip: whyNot }, () => {
   });
 
   test('a login that is refused is a line with its name and key, and a flood of them is summed up', async () => {
-    const lab = await openLab({ maxAuthAttempts: 100 });
+    const lab = await openLab({ loginAttempts: 100 });
     const { transport, heard, close } = await rawUnauthenticated(lab);
     transport.send(message(SSH.SERVICE_REQUEST, 'ssh-userauth'));
     for (let n = 1; n <= 60; n += 1) {
@@ -197,7 +197,7 @@ describe('limits', { skip: whyNot }, () => {
   });
 
   test('a success forgets failures, as those of an agent that offers other keys first', async () => {
-    await using lab = await openLab({ backoffAfter: 2, backoffMs: 60_000 });
+    await using lab = await openLab({ backoffAfterFailures: 2, backoffMs: 60_000 });
     const wrong = lab.newKey('wrong');
     for (let round = 0; round < 5; round += 1)
       assert.equal((await lab.ssh(['-i', wrong, 'gateway', 'exit 7'])).status, 7);

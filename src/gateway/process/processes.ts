@@ -15,7 +15,7 @@ import type { Lines } from './lines.ts';
 import { Member, Members } from './member.ts';
 import type { FromProcess, Hello, Settings, ToProcess } from './messages.ts';
 import { type Account, findAccount, usualAccount } from './privileges.ts';
-import { loginMs, Reports } from './reports.ts';
+import { createReports, loginMs } from './reports.ts';
 import { openRunDirectory } from './run-directory.ts';
 
 /** One from before that has not said hello within this is ended with its sessions: also a busy machine is not that late. */
@@ -33,7 +33,7 @@ export class GatewayProcesses implements Gateways {
   readonly #build: string;
   readonly #account: Account | undefined;
   readonly #way: ReturnType<typeof findWay>;
-  readonly #reports: Reports;
+  readonly #reports: ReturnType<typeof createReports>;
   readonly #descriptor: number;
   readonly #members: Members;
   readonly #connections: Connections;
@@ -50,7 +50,7 @@ export class GatewayProcesses implements Gateways {
     this.#options = options;
     this.#settings = options.settings;
     this.#build = options.build ?? ownBuild;
-    this.#reports = new Reports(options);
+    this.#reports = createReports(options);
     const onFault = (error: unknown, pid?: number) =>
       options.log.error('gateway.process.fault', { pid, error });
     const directory = openRunDirectory(options.dataDir, process.getuid?.() === 0, onFault);

@@ -22,55 +22,49 @@ type Message<Type extends FromProcess['type']> = Extract<FromProcess, { type: Ty
 
 type Options = Pick<GatewaysOptions, 'authorize' | 'record' | 'log' | 'settings'>;
 
-export class Reports {
-  readonly #options: Options;
+export function createReports({ authorize, record, log, settings }: Options) {
+  return {
+    authorize(member: Member, { id, attempt, openOn }: Message<'authorize'>) {
+      const undecided = (error: unknown) =>
+        void member.send({ type: 'undecided', id, message: messageOf(error) });
+      if (member.questions >= mostQuestions) return undecided(new Error('too many questions at once'));
+      member.questions += 1;
+      authorize(attempt, openOn)
+        .then((decision) => {
+          if (!openOn) member.decided(decision, loginMs(settings));
+          member.send({ type: 'decision', id, decision });
+        }, undecided)
+        .finally(() => {
+          member.questions -= 1;
+        });
+    },
 
-  constructor(options: Options) {
-    this.#options = options;
-  }
+    /** Confirms a record once it is written. One that comes again is written once all the same. */
+    record(member: Member, { seq, event }: Message<'record'>) {
+      const confirm = () => {
+        member.writing.delete(seq);
+        member.send({ type: 'recorded', seq });
+      };
+      if (!member.onRecord(seq, event)) {
+        if (!member.writing.has(seq)) confirm();
+        return;
+      }
+      member.writing.add(seq);
+      void record(event, member.isFound).then(confirm);
+    },
 
-  authorize(member: Member, { id, attempt, openOn }: Message<'authorize'>) {
-    const undecided = (error: unknown) =>
-      void member.send({ type: 'undecided', id, message: messageOf(error) });
-    if (member.questions >= mostQuestions) return undecided(new Error('too many questions at once'));
-    member.questions += 1;
-    this.#options
-      .authorize(attempt, openOn)
-      .then((decision) => {
-        if (!openOn) member.decided(decision, loginMs(this.#options.settings));
-        member.send({ type: 'decision', id, decision });
-      }, undecided)
-      .finally(() => {
-        member.questions -= 1;
-      });
-  }
+    /** Writes a line of a process into the one log. */
+    log({ pid }: Member, { level, event, fields }: Message<'log'>): void {
+      if (!event.startsWith('gateway.')) return;
+      // From the same build, the event is one that we know. From another build it may not be, which does no harm.
+      log[level](event as EventName, { ...fields, pid } as unknown as LogEvents[EventName]);
+    },
 
-  /** Confirms a record once it is written. One that comes again is written once all the same. */
-  record(member: Member, { seq, event }: Message<'record'>) {
-    const confirm = () => {
-      member.writing.delete(seq);
-      member.send({ type: 'recorded', seq });
-    };
-    if (!member.onRecord(seq, event)) {
-      if (!member.writing.has(seq)) confirm();
-      return;
-    }
-    member.writing.add(seq);
-    void this.#options.record(event, member.isFound).then(confirm);
-  }
-
-  /** Writes a line of a process into the one log. */
-  log({ pid }: Member, { level, event, fields }: Message<'log'>): void {
-    if (!event.startsWith('gateway.')) return;
-    // From the same build, the event is one that we know. From another build it may not be, which does no harm.
-    this.#options.log[level](event as EventName, { ...fields, pid } as unknown as LogEvents[EventName]);
-  }
-
-  /** Closes what is recorded of sessions whose process is gone. */
-  ended(sessions: Iterable<SshSession>): void {
-    const at = Date.now();
-    const reason = 'gateway_process_ended';
-    for (const session of sessions)
-      void this.#options.record({ kind: 'closed', at, session, reason, uses: undefined });
-  }
+    /** Closes what is recorded of sessions whose process is gone. */
+    ended(sessions: Iterable<SshSession>): void {
+      const at = Date.now();
+      const reason = 'gateway_process_ended';
+      for (const session of sessions) void record({ kind: 'closed', at, session, reason, uses: undefined });
+    },
+  };
 }

@@ -92,12 +92,8 @@ export function filteredOf({ clusterId, userId, keyId, loginNode }: Route): Filt
 }
 
 export function matches(session: Filtered, filter: SessionFilter): boolean {
-  const { id, clusterId, userId, keyId, loginNode } = filter;
-  return (
-    (id === undefined || session.id === undefined || id === session.id) &&
-    (clusterId === undefined || clusterId === session.clusterId) &&
-    (userId === undefined || userId === session.userId) &&
-    (keyId === undefined || keyId === session.keyId) &&
-    (loginNode === undefined || loginNode === session.loginNode)
-  );
+  return filterFields.every((name) => {
+    const [wanted, known] = [filter[name], session[name]];
+    return wanted === undefined || known === undefined || wanted === known;
+  });
 }

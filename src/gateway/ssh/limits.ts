@@ -7,7 +7,7 @@ export const defaultLimits = Object.freeze({
   // An editor opens a handful of connections at once.
   waitingPerUser: 32,
   // As sshd's MaxAuthTries: an agent offers a handful of keys; more is guessing.
-  maxAuthAttempts: 6,
+  loginAttempts: 6,
   // Connections that have not logged in. Each holds a socket and about 100 KB; one address never takes all of it.
   unauthenticated: 256,
   unauthenticatedPerSource: 16,
@@ -32,11 +32,11 @@ export const defaultLimits = Object.freeze({
   // Guessing a key is hopeless, but costs us work: after so many failed connections from one source in ten minutes, the
   // answer to each wrong key takes this long, twice as long each time up to the most. A right key is never held back, and must
   // still come before the login times out where a client offers four wrong ones first.
-  backoffAfter: 10,
+  backoffAfterFailures: 10,
   backoffMs: 250,
   backoffMaxMs: 2_000,
   // A browser over a forwarded port opens dozens; more than this is a fault.
-  maxChannels: 512,
+  channelsPerConnection: 512,
   // Requests that wait for an answer on one channel. Clients have one or two.
   maxPendingReplies: 256,
   // A login node on the same site answers in milliseconds; people give up after some seconds.

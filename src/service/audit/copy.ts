@@ -108,7 +108,6 @@ interface Batch {
   end: AuditPosition;
 }
 
-/** More are never in one batch. */
 const mostLines = 250;
 /** A batch ends with the line that exceeds this; one line is some kilobytes. */
 const mostBytes = 128 * 1024;

@@ -12,9 +12,10 @@ import type { RequestListener } from 'node:http';
 import type { Server as HttpsServer } from 'node:https';
 import type { LiveTls } from '../../api/http/listen.ts';
 import type { Logger } from '../../lib/log.ts';
+import type { Rounds } from '../../lib/rounds.ts';
 import { readCertificate } from './files.ts';
 import { type Challenge, type OrderOptions, orderCertificate } from './order.ts';
-import { type CertificateOfAll, Renewal, takeOrOrder } from './renewal.ts';
+import { type CertificateOfAll, type RenewalOptions, startRenewal, takeOrOrder } from './renewal.ts';
 
 export interface AcmeOptions extends OrderOptions {
   dataDir: string;
@@ -64,7 +65,8 @@ export function createAcme(options: AcmeOptions): Acme {
   }
   const { others } = options;
   const stopHearing = others?.hear((challenge) => answerForOthers(answer, challenge, options));
-  const renewal = new Renewal({
+  let renewal: Rounds | undefined;
+  const renewalOptions: RenewalOptions = {
     ...options,
     order: (account, signal) => {
       const order = (ours: typeof account) =>
@@ -80,7 +82,7 @@ export function createAcme(options: AcmeOptions): Acme {
       return others ? takeOrOrder(others.certificate, options, order, signal) : order(account);
     },
     onObtained: (pem) => tls.use(pem),
-  });
+  };
   const obstacle = `There is no TLS certificate yet for ${hosts.join(', ')}: it is being obtained (acme in the log).`;
   if (!isReady())
     log.warn('acme.waiting', { hosts, message: `${obstacle} Nobody can connect over HTTPS until then.` });
@@ -90,10 +92,13 @@ export function createAcme(options: AcmeOptions): Acme {
     get obstacle() {
       return isReady() ? undefined : obstacle;
     },
-    begin: () => renewal.begin(),
+    begin() {
+      if (renewal) renewal.wake();
+      else renewal = startRenewal(renewalOptions);
+    },
     stop() {
       stopHearing?.();
-      renewal.stop();
+      void renewal?.stop();
     },
   };
 }

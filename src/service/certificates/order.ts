@@ -120,7 +120,6 @@ async function poll<T extends { status: string }>(
   }
 }
 
-/** The problem that an order or one of its challenges ended with. */
 function reasonOf(failed: { status: string }): string {
   const {
     error,

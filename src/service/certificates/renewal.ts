@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf } from '../../lib/error-message.ts';
 import { retryDelay } from '../../lib/limits.ts';
 import type { Logger } from '../../lib/log.ts';
+import { type Rounds, startRounds } from '../../lib/rounds.ts';
 import {
   loadAccountKey,
   parseCertificate,
@@ -32,99 +33,76 @@ const attemptMs = 180_000;
 /** The clock may be set meanwhile. */
 const checkMs = 3_600_000;
 
-export class Renewal {
-  readonly #options: RenewalOptions;
-  /** Another authority, or another name, needs another certificate, and does not wait for what failed before. */
-  readonly #subject: string;
-  readonly #random = Math.random();
-  readonly #stopping = new AbortController();
-  #timer: NodeJS.Timeout | undefined;
+/** Obtains what is due from now on. Woken where the time of day has changed. */
+export function startRenewal(options: RenewalOptions): Rounds {
+  const { dataDir, directory, hosts, log, now, order, onObtained } = options;
+  // Another authority, or another name, needs another certificate, and does not wait for what failed before.
+  const names = JSON.stringify([directory, hosts]);
+  const subject = createHash('sha256').update(names).digest('hex').slice(0, 16);
+  const random = Math.random();
 
-  constructor(options: RenewalOptions) {
-    this.#options = options;
-    const { directory, hosts } = options;
-    this.#subject = createHash('sha256')
-      .update(JSON.stringify([directory, hosts]))
-      .digest('hex')
-      .slice(0, 16);
-  }
-
-  begin(): void {
-    clearTimeout(this.#timer);
-    if (this.#stopping.signal.aborted) return;
-    const wait = Math.max(0, this.#dueAt() - this.#options.now());
-    this.#timer = setTimeout(() => void this.#check(), Math.min(wait, checkMs)).unref();
-  }
-
-  stop(): void {
-    this.#stopping.abort();
-    clearTimeout(this.#timer);
-  }
-
-  #dueAt(): number {
-    const { dataDir } = this.#options;
+  function dueAt(): number {
     const certificate = readCertificate(dataDir);
     const { obtainedFor, attemptedFor, notBefore = '' } = readState(dataDir);
-    const isOurs = certificate && obtainedFor === this.#subject;
-    const renewal = isOurs ? renewalAt(certificate, this.#random) : 0;
-    const waits = attemptedFor === this.#subject ? Date.parse(notBefore) : 0;
+    const renewal = certificate && obtainedFor === subject ? renewalAt(certificate, random) : 0;
+    const waits = attemptedFor === subject ? Date.parse(notBefore) : 0;
     return Math.max(renewal, waits || 0);
   }
 
-  async #check(): Promise<void> {
-    const { hosts, log, now } = this.#options;
-    try {
-      if (this.#dueAt() <= now()) await this.#attempt();
-      this.begin();
-    } catch (error) {
-      // Such as a full disk, on which not even the failure could be noted.
-      const retryAt = new Date(now() + checkMs).toISOString();
-      const message = `No certificate could be kept: ${oneLine(error)}.`;
-      log.error('acme.failed', { hosts, failures: 1, retryAt, message });
-      if (!this.#stopping.signal.aborted) this.#timer = setTimeout(() => void this.#check(), checkMs).unref();
-    }
-  }
-
-  async #attempt(): Promise<void> {
-    const { dataDir, hosts, log, order, onObtained } = this.#options;
-    const limit = AbortSignal.any([this.#stopping.signal, AbortSignal.timeout(attemptMs)]);
+  async function attempt(stopping: AbortSignal): Promise<void> {
+    const limit = AbortSignal.any([stopping, AbortSignal.timeout(attemptMs)]);
     let pem: Buffer;
     try {
       pem = await order((make) => loadAccountKey(dataDir, make), limit);
       parseCertificate(pem);
     } catch (error) {
-      if (!this.#stopping.signal.aborted) this.#noteFailure(error);
+      if (!stopping.aborted) noteFailure(options, subject, error);
       return;
     }
-    if (this.#stopping.signal.aborted) return;
+    if (stopping.aborted) return;
     writeCertificate(dataDir, pem);
-    writeState(dataDir, { obtainedFor: this.#subject });
+    writeState(dataDir, { obtainedFor: subject });
     onObtained(pem);
     const endsAt = new Date(parseCertificate(pem).endsAt).toISOString();
     const message = `There is a new certificate for ${hosts.join(', ')}, until ${endsAt}.`;
     log.info('acme.obtained', { hosts, endsAt, message });
   }
 
-  #noteFailure(error: unknown): void {
-    const { dataDir, directory, hosts, log, now, retryMs } = this.#options;
-    const before = readState(dataDir);
-    const failures = before.attemptedFor === this.#subject ? (before.failures ?? 0) + 1 : 1;
-    const asked = error instanceof OrderError ? error.askedMs : undefined;
-    const own = retryMs?.(failures);
-    const wait = own === undefined ? retryAfter(failures, Math.random(), asked) : Math.max(own, asked ?? 0);
-    const retryAt = new Date(now() + wait).toISOString();
-    const failure = `No certificate could be obtained from ${new URL(directory).host}: ${oneLine(error)}.`;
-    writeState(dataDir, {
-      ...(before.obtainedFor && { obtainedFor: before.obtainedFor }),
-      ...{ attemptedFor: this.#subject, failures, notBefore: retryAt, failure },
-    });
-    const kept = readCertificate(dataDir);
-    const meanwhile = kept
-      ? `The one that ends ${new Date(kept.endsAt).toISOString()} is used.`
-      : 'There is none yet.';
-    const message = `${failure} It is tried again at ${retryAt}. ${meanwhile}`;
-    log.error('acme.failed', { hosts, failures, retryAt, message });
-  }
+  const round = async (stopping: AbortSignal) => {
+    if (dueAt() <= now()) await attempt(stopping);
+    return Math.min(Math.max(0, dueAt() - now()), checkMs);
+  };
+  // Such as a full disk, on which not even the failure could be noted.
+  const onFault = (error: unknown) => {
+    const retryAt = new Date(now() + checkMs).toISOString();
+    const message = `No certificate could be kept: ${oneLine(error)}.`;
+    log.error('acme.failed', { hosts, failures: 1, retryAt, message });
+  };
+  return startRounds(round, { everyMs: checkMs, onFault });
+}
+
+function noteFailure(
+  { dataDir, directory, hosts, log, now, retryMs }: RenewalOptions,
+  subject: string,
+  error: unknown,
+): void {
+  const before = readState(dataDir);
+  const failures = before.attemptedFor === subject ? (before.failures ?? 0) + 1 : 1;
+  const asked = error instanceof OrderError ? error.askedMs : undefined;
+  const own = retryMs?.(failures);
+  const wait = own === undefined ? retryAfter(failures, Math.random(), asked) : Math.max(own, asked ?? 0);
+  const retryAt = new Date(now() + wait).toISOString();
+  const failure = `No certificate could be obtained from ${new URL(directory).host}: ${oneLine(error)}.`;
+  writeState(dataDir, {
+    ...(before.obtainedFor && { obtainedFor: before.obtainedFor }),
+    ...{ attemptedFor: subject, failures, notBefore: retryAt, failure },
+  });
+  const kept = readCertificate(dataDir);
+  const meanwhile = kept
+    ? `The one that ends ${new Date(kept.endsAt).toISOString()} is used.`
+    : 'There is none yet.';
+  const message = `${failure} It is tried again at ${retryAt}. ${meanwhile}`;
+  log.error('acme.failed', { hosts, failures, retryAt, message });
 }
 
 /** One line without its full stop. What an authority says is not trusted further than that. */

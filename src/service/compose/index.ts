@@ -3,7 +3,6 @@
  * folder sees every other; what one must know of another is handed over here as a small function.
  */
 import type { RequestListener } from 'node:http';
-import manifest from '../../../package.json' with { type: 'json' };
 import { Listeners } from '../../api/http/listeners.ts';
 import type { Lab } from '../../domain/clusters/lab.ts';
 import { defaultLimits } from '../../gateway/ssh/limits.ts';
@@ -11,8 +10,7 @@ import { fastCiphersLoad } from '../../gateway/ssh/transport/fast-ciphers.ts';
 import { type Clock, createClock, logClockJumps } from '../../lib/clock.ts';
 import { listHostIds } from '../../lib/host-ids.ts';
 import type { Logger } from '../../lib/log.ts';
-import { portableClient, programText } from '../../lib/packaging.ts';
-import { createTrustedProxies, type TrustedProxies } from '../../lib/source-address.ts';
+import { createTrustedProxies } from '../../lib/source-address.ts';
 import { raiseNextUid } from '../../store/access/access-lists.ts';
 import { createInstallation } from '../../store/data-dir/lab.ts';
 import { openStore } from '../../store/data-dir/open-store.ts';
@@ -23,7 +21,7 @@ import { createAudit } from '../audit/index.ts';
 import type { Acme } from '../certificates/index.ts';
 import { checkOrganizations } from '../config/groups.ts';
 import type { Config } from '../config/index.ts';
-import { createDownloads, type Downloads } from '../downloads/index.ts';
+import { createDownloads } from '../downloads/index.ts';
 import { type Apis, createApis } from './apis.ts';
 import { openAcme, watchCertificates } from './certificates.ts';
 import { startConsole } from './console.ts';
@@ -138,7 +136,8 @@ async function openBase(
   parts.defer(() => announced.stop());
   const sync: Parts['sync'] = { announced };
   const proxies = createTrustedProxies(config.trustedProxies);
-  const downloads = offerClients(config, proxies, log);
+  const { dataDir, platform } = config;
+  const downloads = createDownloads({ dataDir, platformUrl: platform.url, proxies, log });
   const keys = await loadServiceKeys(config, { store, log, now: store.lapses.now });
   const common = { config, keys, store, peers, log, now: clock.now, sync, proxies, downloads };
   return { common, passwordsSet };
@@ -201,18 +200,6 @@ async function openShared(
   });
   parts.defer(() => peers.stop());
   return { store, peers };
-}
-
-function offerClients({ dataDir, platform }: Config, proxies: TrustedProxies, log: Logger): Downloads {
-  return createDownloads({
-    dataDir,
-    version: manifest.version,
-    platformUrl: platform.url,
-    portable: portableClient,
-    text: programText,
-    proxies,
-    log,
-  });
 }
 
 /** Has the gateway and the issuer use the keys that hold at each moment. Returns how to stop. */

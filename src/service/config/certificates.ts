@@ -8,19 +8,7 @@ import { acmeCertificateFile } from './acme.ts';
 import type { Config } from './index.ts';
 import { type HttpConfig, listHttpListeners } from './listeners.ts';
 
-export interface ListenerCertificate {
-  setting: string;
-  file: string;
-  keyFile: string;
-  /** Why the listener cannot use it, as a sentence that names the file; undefined where it can. */
-  fault: string | undefined;
-  beginsAt: number;
-  endsAt: number;
-  /** The host of the listener's `url` where the certificate is not for it. */
-  otherHost: string | undefined;
-  names: string;
-  isRenewed: boolean;
-}
+export type ListenerCertificate = ReturnType<typeof certificateOf>;
 
 /**
  * Of every listener that has one, which those with `tls: acme` do not at first. They are read anew from what the configuration
@@ -98,7 +86,7 @@ function certificateOf(
   setting: string,
   tls: { cert: Buffer; key: Buffer; certFile: string; keyFile: string } & Pick<HttpConfig, 'url'>,
   isRenewed: boolean,
-): ListenerCertificate {
+) {
   const { cert, key, certFile: file, keyFile, url } = tls;
   const ages = { beginsAt: NaN, endsAt: NaN };
   const unknown = { setting, file, keyFile, ...ages, otherHost: undefined, names: '', isRenewed };
@@ -109,9 +97,11 @@ function certificateOf(
     setting,
     file,
     keyFile,
+    /** Why the listener cannot use it, as a sentence that names the file; undefined where it can. */
     fault: faultOf(certificate, readKey(key), { file, keyFile }),
     beginsAt: Date.parse(certificate.validFrom),
     endsAt: Date.parse(certificate.validTo),
+    /** The host of the listener's `url` where the certificate is not for it. */
     otherHost: isFor(certificate, hostname.replace(/^\[|\]$/g, '')) ? undefined : hostname,
     isRenewed,
     names: (certificate.subjectAltName ?? certificate.subject).replace(/(?:DNS|IP Address):/g, ''),

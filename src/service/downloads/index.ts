@@ -17,7 +17,7 @@ import express, {
 import { addressNotFound, errorReply } from '../../api/http/errors.ts';
 import { DomainError } from '../../domain/error.ts';
 import type { Logger } from '../../lib/log.ts';
-import type { PortableClient } from '../../lib/packaging.ts';
+import { portableClient } from '../../lib/packaging.ts';
 import type { TrustedProxies } from '../../lib/source-address.ts';
 import { createPortable, findFile, listOf, type Offer, readOffer, visitorSystem } from './offer.ts';
 import { downloadPage, pageHeaders } from './page.ts';
@@ -26,19 +26,15 @@ import { createTransfers, type TransferLimits, type Transfers, usualTransfers } 
 
 export interface DownloadsOptions {
   dataDir: string;
-  version: string;
   /** Where people sign in: the Platform API, as they call it. */
   platformUrl: string;
-  portable(): Promise<PortableClient>;
-  /** A text of the program, by its path below src. */
-  text(path: string): string;
+  portable?: typeof portableClient;
   log: Logger;
   /** In front of the listeners, for whom a download is counted. */
   proxies: TrustedProxies;
   transfers?: TransferLimits;
 }
 
-/** Answers at an address that people call `url`. */
 export interface Downloads {
   owns(path: string): boolean;
   /** Answers for a listener that people call by this address. */
@@ -49,8 +45,8 @@ const scripts = ['/install.sh', '/install.ps1'] as const;
 const packages = { '/andromeda.mjs': 'mjs', '/andromeda.tgz': 'tgz' } as const;
 
 export function createDownloads(options: DownloadsOptions): Downloads {
-  const portable = createPortable(options.dataDir, options.portable);
-  const read = async () => readOffer(options.dataDir, options.version, await portable());
+  const portable = createPortable(options.dataDir, options.portable ?? portableClient);
+  const read = async () => readOffer(options.dataDir, await portable());
   const transfers = createTransfers(options.proxies, options.transfers ?? usualTransfers);
   return {
     owns: (path) =>

@@ -2,6 +2,7 @@
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
+import manifest from '../../../package.json' with { type: 'json' };
 import { DomainError } from '../../domain/error.ts';
 import type { PortableClient } from '../../lib/packaging.ts';
 import { writeWhole } from '../../lib/whole-file.ts';
@@ -14,9 +15,9 @@ export interface Offer {
   release: Release | undefined;
 }
 
-export function readOffer(dataDir: string, version: string, portable: PortableFiles): Offer {
+export function readOffer(dataDir: string, portable: PortableFiles): Offer {
   const release = readRelease(dataDir);
-  return { version, portable, executables: release?.files ?? [], release };
+  return { version: manifest.version, portable, executables: release?.files ?? [], release };
 }
 
 /** The file behind an address below /download; undefined where none is offered by that name. */

@@ -1,4 +1,5 @@
 /** The install scripts: texts of the program, with the addresses and the sums of what is offered now. */
+import { programText } from '../../lib/packaging.ts';
 import type { Offer } from './offer.ts';
 
 /** The oldest Node that runs the portable client (scripts/build/client.ts). */
@@ -8,13 +9,12 @@ interface Addresses {
   /** What the listener that answers is called by. */
   url: string;
   platformUrl: string;
-  text(path: string): string;
 }
 
 export function installScript(
   path: '/install.sh' | '/install.ps1',
   { portable, executables }: Offer,
-  { url, platformUrl, text }: Addresses,
+  { url, platformUrl }: Addresses,
 ): string {
   const values: Record<string, string> = {
     URL: url,
@@ -23,7 +23,7 @@ export function installScript(
     EXECUTABLES: executables.map(({ platform, name, sha256 }) => `${platform} ${name} ${sha256}`).join('\n'),
     OLDEST_NODE: String(oldestNode),
   };
-  return text(`service/downloads${path}`).replace(/@([A-Z_]+)@/g, (whole, name: string) => {
+  return programText(`service/downloads${path}`).replace(/@([A-Z_]+)@/g, (whole, name: string) => {
     const value = values[name];
     return value === undefined ? whole : safe(value);
   });

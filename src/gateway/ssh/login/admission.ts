@@ -164,7 +164,7 @@ function sharesOf({ unauthenticated, queued, queuedPerSource, queueMs }: Gateway
 
 /** Of failures, and of handshakes of each source and in all. */
 function limitersOf(limits: GatewayLimits) {
-  const { backoffAfter: free, backoffMs: firstMs, backoffMaxMs: mostMs } = limits;
+  const { backoffAfterFailures: free, backoffMs: firstMs, backoffMaxMs: mostMs } = limits;
   const handshakes = (perSecond: number, burst: number) =>
     createRateLimiter({ burst, everyMs: 1000 / perSecond });
   return {

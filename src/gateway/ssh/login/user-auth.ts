@@ -133,7 +133,7 @@ export class UserAuth {
     if (request.service !== 'ssh-connection')
       return this.#fault(DISCONNECT.SERVICE_NOT_AVAILABLE, 'no such service');
     this.#requests += 1;
-    if (this.#requests > limits.maxAuthAttempts * REQUESTS_EACH) {
+    if (this.#requests > limits.loginAttempts * REQUESTS_EACH) {
       onRefused({ loginName, remoteAddress }, { reason: 'too_many_requests', isGuess: false });
       return this.#fault(DISCONNECT.NO_MORE_AUTH_METHODS, TOO_MANY);
     }
@@ -224,8 +224,7 @@ export class UserAuth {
     const { client, barrier, limits, remoteAddress } = this.#options;
     this.#options.onRefused({ remoteAddress, ...attempt }, refused);
     this.#failures += 1;
-    if (this.#failures >= limits.maxAuthAttempts)
-      return this.#fault(DISCONNECT.NO_MORE_AUTH_METHODS, TOO_MANY);
+    if (this.#failures >= limits.loginAttempts) return this.#fault(DISCONNECT.NO_MORE_AUTH_METHODS, TOO_MANY);
     const ms = this.#options.failureMs();
     if (ms > 0) await new Promise<void>((resolve) => barrier.after(ms, resolve));
     client.send(authFailure());

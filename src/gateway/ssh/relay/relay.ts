@@ -225,7 +225,7 @@ export class Relay {
       this.#client.send(openFailure(number, OPEN_FAILURE.PROHIBITED, why));
     } else if (type === 'session' && this.#noMoreSessions) {
       this.#client.send(openFailure(number, OPEN_FAILURE.PROHIBITED, 'no more sessions, as was asked for'));
-    } else if (this.#channels.size >= this.#options.limits.maxChannels) {
+    } else if (this.#channels.size >= this.#options.limits.channelsPerConnection) {
       this.#client.send(
         openFailure(number, OPEN_FAILURE.RESOURCE_SHORTAGE, 'too many channels on one connection'),
       );

@@ -46,7 +46,6 @@ export class Leading {
     return this.#work !== undefined && !this.#lead && !this.#isEnding;
   }
 
-  /** Does this whenever this server leads. */
   want(work: LeaderWork): void {
     this.#work = work;
     this.#options.wake();
