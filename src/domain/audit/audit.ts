@@ -39,6 +39,9 @@ export interface AuditRecord {
   details: string;
 }
 
+/** The texts of an entry that can be replaced, as when a person is erased. */
+export type EntryTexts = Pick<AuditRecord, 'target' | 'reason' | 'source_address' | 'details'>;
+
 export interface AuditEntry {
   /** RFC 3339; left out: the time of the transaction. */
   at?: string;
@@ -161,12 +164,8 @@ interface AuditHead {
   at: string;
 }
 
-export function headText({ seq, hash, at }: AuditHead): string {
-  return `andromeda audit head\n${seq}\n${hash}\n${at}\n`;
-}
-
-function checkpointText({ seq, hash, at }: AuditHead): string {
-  return `andromeda audit checkpoint\n${seq}\n${hash}\n${at}\n`;
+export function headText({ seq, hash, at }: AuditHead, kind: 'head' | 'checkpoint' = 'head'): string {
+  return `andromeda audit ${kind}\n${seq}\n${hash}\n${at}\n`;
 }
 
 /**
@@ -199,7 +198,7 @@ export function isSignedHead(head: SignedHead): boolean {
 }
 
 export function isSignedCheckpoint(checkpoint: AuditCheckpoint): boolean {
-  return isSigned(checkpointText(checkpoint), checkpoint);
+  return isSigned(headText(checkpoint, 'checkpoint'), checkpoint);
 }
 
 /** Whether a key, as `auditPublicKey` writes it, has signed a text. */
@@ -277,7 +276,12 @@ export function parseAuditKey(text: string, name: string): AuditKey {
     publicKey,
     formerKeys,
     sign: ({ seq, hash, at }) => ({ seq, hash, at, ...signed(headText({ seq, hash, at })) }),
-    signCheckpoint: ({ seq, hash, at }) => ({ seq, hash, at, ...signed(checkpointText({ seq, hash, at })) }),
+    signCheckpoint: ({ seq, hash, at }) => ({
+      seq,
+      hash,
+      at,
+      ...signed(headText({ seq, hash, at }, 'checkpoint')),
+    }),
     markIdentity: (issuer, subject) =>
       createHmac('sha256', marks)
         .update(JSON.stringify([issuer, subject]))

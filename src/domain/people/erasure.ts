@@ -1,5 +1,5 @@
 /** What identifies a person, and the pseudonym that replaces it once they are erased, which leads to no person. */
-import type { AuditRecord } from '../audit/audit.ts';
+import type { AuditRecord, EntryTexts } from '../audit/audit.ts';
 
 export interface PersonNames {
   userId: string;
@@ -39,14 +39,8 @@ export function personNames(
   };
 }
 
-type Texts = Pick<AuditRecord, 'target' | 'reason' | 'source_address' | 'details'>;
-
-/** How an entry of the audit trail reads without the person; undefined where it has nothing of them. */
-export function createEraser({
-  userId,
-  distinct,
-  common,
-}: PersonNames): (entry: AuditRecord) => Texts | undefined {
+/** How an entry of the audit trail reads without the person. */
+export function createEraser({ userId, distinct, common }: PersonNames): (entry: AuditRecord) => EntryTexts {
   const anywhere = mentionOf(distinct);
   const ofTheirs = mentionOf([...distinct, ...common]);
   return (entry) => {
@@ -56,18 +50,12 @@ export function createEraser({
     const without = (text: string) => replaceMentions(text, isTheirs ? ofTheirs : anywhere);
     // What they typed themselves can hold anything.
     const isSession = isTheirs && entry.operation.startsWith('ssh.');
-    const texts = {
+    return {
       target: without(target),
       reason: isOwn ? '' : without(reason),
       source_address: isOwn ? '' : address,
       details: isSession ? '' : without(details),
     };
-    const isSame =
-      texts.target === target &&
-      texts.reason === reason &&
-      texts.source_address === address &&
-      texts.details === details;
-    return isSame ? undefined : texts;
   };
 }
 

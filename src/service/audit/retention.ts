@@ -4,13 +4,12 @@
  * a crash at any instant leaves a trail that fits, and the next run goes on.
  */
 import { requestsLapseBefore } from '../../domain/access/request.ts';
-import type { AuditKey } from '../../domain/audit/audit.ts';
+import type { AuditKey, EntryTexts } from '../../domain/audit/audit.ts';
 import type { Logger } from '../../lib/log.ts';
 import { type AuditListing, findCheckpoint, findLastSeq, findPosition } from '../../store/audit/audit.ts';
 import {
   deleteBeforeCheckpoint,
   deleteOld,
-  type EntryTexts,
   findLastTimeBefore,
   forgetKeyAddresses,
   redactEntries,

@@ -5,7 +5,7 @@
 import {
   type AuditCheckpoint,
   type AuditEntry,
-  auditHash,
+  type EntryTexts,
   findBreak,
   type Redaction,
 } from '../../domain/audit/audit.ts';
@@ -106,8 +106,6 @@ export async function findLastTimeBefore(db: Reader, time: number): Promise<numb
   return row && fromTime(row.at);
 }
 
-export type EntryTexts = Pick<AuditListing, 'target' | 'reason' | 'source_address' | 'details'>;
-
 export interface RedactionOptions {
   /** Behind which entry to begin, and how far to go. */
   after: number;
@@ -156,8 +154,9 @@ export async function redactEntries(store: Store, options: RedactionOptions): Pr
   return last.seq;
 }
 
-function isSame(entry: AuditListing, texts: EntryTexts): boolean {
-  return auditHash('', { ...entry, ...texts }) === auditHash('', entry);
+function isSame(entry: EntryTexts, texts: EntryTexts): boolean {
+  const names = ['target', 'reason', 'source_address', 'details'] as const;
+  return names.every((name) => entry[name] === texts[name]);
 }
 
 async function entryAt(db: Reader, seq: number): Promise<AuditListing | undefined> {
