@@ -2,6 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { alpha, beta, eventually, startTestApp, type TestApp } from '../support/app.ts';
+import { refused } from '../support/refused.ts';
+import { organizationOf } from './organization.ts';
 
 const hour = 3_600_000;
 const day = 24 * hour;
@@ -9,32 +11,14 @@ const idOf = ({ id }: { id: string }) => id;
 const stateOf = ({ state }: { state: string }) => state;
 
 async function helpers(service: TestApp) {
-  const { memberships, user } = (await service.business('/me', { as: 'eve' })).body;
-  const org: string = memberships[0].org_id;
-  const base = `/organizations/${org}/access-requests`;
-  const bobId: string = (await service.business('/me', { as: 'bob' })).body.user.id;
-  const { body: ada } = await service.business('/me', { as: 'ada' });
+  const organization = await organizationOf(service);
+  const { requests, permit } = organization;
   return {
-    org,
-    base,
-    ids: { eve: user.id as string, bob: bobId, ada: ada.user.id as string },
-    ask: (as: string, body: object, extra: { reason?: string } = {}) =>
-      service.write(base, { as, body, ...extra }),
-    decide: (as: string, id: string, how: string, extra: { reason?: string; body?: object } = {}) =>
-      service.write(`${base}/${id}/${how}`, { as, ...(how === 'approve' && { body: {} }), ...extra }),
+    ...organization,
     withdraw: (as: string, id: string) => service.write(`/me/access-requests/${id}/withdraw`, { as }),
     own: async (as: string) => (await service.business('/me/access-requests', { as })).body.requests,
-    open: async () => (await service.business(base, { as: 'ada' })).body.requests,
-    held: async (name: 'eve' | 'bob') => {
-      const id = name === 'eve' ? user.id : bobId;
-      return (await service.business(`/organizations/${org}/members/${id}/permissions`, { as: 'ada' })).body;
-    },
-    set: (id: string, permissions: string[], ends?: object) =>
-      service.write(`/organizations/${org}/members/${id}/permissions`, {
-        as: 'ada',
-        method: 'PUT',
-        body: { permissions, ...(ends && { expires_at: ends }) },
-      }),
+    open: async () => (await service.business(requests, { as: 'ada' })).body.requests,
+    set: (permissions: string[], ends?: object) => permit('ada', 'bob', permissions, ends),
   };
 }
 
@@ -90,7 +74,7 @@ test('a member asks, an owner approves with one click, the access comes, is exte
 
 test('a request is declined with a reason, or withdrawn, or lapses; then it cannot be decided any more', async () => {
   await using service = await startTestApp();
-  const { ask, decide, withdraw, own, open, held, base } = await helpers(service);
+  const { ask, decide, withdraw, own, open, held, requests } = await helpers(service);
   const first = (await ask('eve', { permissions: ['clusters.ssh'], hours: 1 })).body.id;
   const no = await decide('ada', first, 'decline', { reason: 'use beta until May' });
   assert.deepEqual(
@@ -112,7 +96,7 @@ test('a request is declined with a reason, or withdrawn, or lapses; then it cann
   assert.equal((await own('eve'))[0].state, 'lapsed');
   assert.deepEqual(await open(), []);
   assert.match((await decide('ada', third, 'approve')).body.message, /has lapsed/);
-  const all = await service.business(`${base}?state=all`, { as: 'ada' });
+  const all = await service.business(`${requests}?state=all`, { as: 'ada' });
   assert.deepEqual(all.body.requests.map(idOf), [third, second, first]);
   assert.deepEqual(all.body.requests.map(stateOf), ['lapsed', 'withdrawn', 'declined']);
   assert.deepEqual((await held('eve')).permissions, []);
@@ -120,14 +104,12 @@ test('a request is declined with a reason, or withdrawn, or lapses; then it cann
 
 test('who may not decide does not, and a decider gives nothing that they do not hold', async () => {
   await using service = await startTestApp();
-  const { ask, decide, ids, set, held } = await helpers(service);
+  const { ask, decide, set, held } = await helpers(service);
   const { id } = (await ask('eve', { permissions: ['clusters.kubernetes', 'clusters.ssh'], hours: 48 })).body;
-  await set(ids.bob, ['members.manage', 'clusters.ssh']);
-  const beyond = await decide('bob', id, 'approve');
-  assert.deepEqual([beyond.status, beyond.body.code], [403, 'forbidden']);
-  assert.match(beyond.body.message, /cannot grant clusters\.kubernetes/);
+  await set(['members.manage', 'clusters.ssh']);
+  refused(await decide('bob', id, 'approve'), 403, 'forbidden', /cannot grant clusters\.kubernetes/);
   const soon = new Date(Date.now() + day).toISOString();
-  await set(ids.bob, ['members.manage', 'clusters.ssh', 'clusters.kubernetes'], {
+  await set(['members.manage', 'clusters.ssh', 'clusters.kubernetes'], {
     'clusters.kubernetes': soon,
   });
   assert.match((await decide('bob', id, 'approve')).body.message, /You hold clusters\.kubernetes until/);
@@ -137,16 +119,14 @@ test('who may not decide does not, and a decider gives nothing that they do not 
     'clusters.kubernetes': earlier,
     'clusters.ssh': earlier,
   });
-  await set(ids.bob, ['members.manage']);
+  await set(['members.manage']);
   const own = (await ask('bob', { permissions: ['clusters.read'] })).body.id;
-  const self = await decide('bob', own, 'decline');
-  assert.match(self.body.message, /You asked for this yourself/);
-  assert.equal(self.status, 403);
+  refused(await decide('bob', own, 'decline'), 403, /You asked for this yourself/);
 });
 
 test('what cannot be asked for is refused, and only a few wait at a time', async () => {
   await using service = await startTestApp();
-  const { ask, decide, ids, set } = await helpers(service);
+  const { ask, decide, set } = await helpers(service);
   const status = async (as: string, body: object) => {
     const reply = await ask(as, body);
     return `${reply.status} ${reply.body.code}`;
@@ -161,7 +141,7 @@ test('what cannot be asked for is refused, and only a few wait at a time', async
   assert.equal(await status('eve', nowhere), '404 not_found');
   assert.equal(await status('ada', { permissions: ['clusters.ssh'] }), '409 invalid_state');
   assert.equal(await status('bob', { permissions: ['clusters.ssh', 'clusters.read'] }), '409 invalid_state');
-  await set(ids.bob, ['clusters.configure']);
+  await set(['clusters.configure']);
   // Held by another.
   assert.equal(await status('bob', { permissions: ['clusters.ssh'] }), '409 invalid_state');
 
@@ -177,8 +157,8 @@ test('what cannot be asked for is refused, and only a few wait at a time', async
   const sixth = await ask('eve', { permissions: ['members.manage'] });
   assert.match(sixth.body.message, /5 requests of yours are open/);
   for (const sent of [new Date(Date.now() - 1000).toISOString(), 'soon', 7]) {
-    const refused = await decide('ada', fifth.id, 'approve', { body: { expires_at: sent } });
-    assert.ok([400, 422].includes(refused.status), String(sent));
+    const reply = await decide('ada', fifth.id, 'approve', { body: { expires_at: sent } });
+    assert.ok([400, 422].includes(reply.status), String(sent));
   }
   const forGood = await decide('ada', fifth.id, 'approve', { body: { expires_at: null } });
   assert.deepEqual([forGood.status, forGood.body.expires_at], [200, undefined]);
@@ -190,17 +170,13 @@ test('requests go with their person, and what is gone cannot be approved', async
   const { ask, decide, open, org, ids, withdraw } = await helpers(service);
   const first = (await ask('eve', { permissions: ['clusters.ssh'] })).body.id;
   const role = (value: string) =>
-    service.write(`/organizations/${org}/members/${ids.eve}/role`, {
-      as: 'ada',
-      method: 'PUT',
-      body: { role: value },
-    });
+    service.put('ada', `/organizations/${org}/members/${ids['eve']}/role`, { role: value });
   await role('admin');
   assert.deepEqual(await open(), [], 'who holds everything asks for nothing');
   assert.equal((await decide('ada', first, 'approve')).status, 404);
   await role('member');
   const second = (await ask('eve', { permissions: ['clusters.ssh'] })).body.id;
-  await service.write(`/organizations/${org}/members/${ids.eve}/remove`, { as: 'ada' });
+  await service.write(`/organizations/${org}/members/${ids['eve']}/remove`, { as: 'ada' });
   assert.equal((await decide('ada', second, 'approve')).status, 404);
   assert.equal((await withdraw('eve', second)).status, 404);
   assert.equal((await ask('eve', { permissions: ['clusters.ssh'] })).status, 404);
@@ -237,9 +213,9 @@ test('what was written is in the audit trail, is bounded, and goes with retentio
     ['requestAccess', 'clusters.ssh without an end', 'done'],
   ]);
 
-  await service.write(`/operator/people/${ids.eve}/deactivate`, { as: 'root' });
-  assert.ok((await kept()).every(({ user_id: one }) => one !== ids.eve));
-  await service.write(`/operator/people/${ids.eve}/erase`, { as: 'root' });
+  await service.write(`/operator/people/${ids['eve']}/deactivate`, { as: 'root' });
+  assert.ok((await kept()).every(({ user_id: one }) => one !== ids['eve']));
+  await service.write(`/operator/people/${ids['eve']}/erase`, { as: 'root' });
   await eventually(kept, (rows) => !JSON.stringify(rows).includes('eve@'));
   assert.ok(
     (await kept()).some(

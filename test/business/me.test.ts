@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { updateRows } from '../../src/store/engine/rows.ts';
 import { physics, startTestApp } from '../support/app.ts';
+import { fieldsOf } from '../support/fields.ts';
 
 const lab = {
   ...physics,
@@ -20,111 +22,82 @@ const lab = {
 };
 const time = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 
-test('GET /me', async (t) => {
+test('GET /me says who one is, of which organizations, and which is the only one', async () => {
   await using service = await startTestApp({ lab });
+  const me = async (as: string) => (await service.business('/me', { as })).body;
+  const { user, memberships, ...rest } = await me('bob');
+  assert.match(user.id, /^user_[0-7][0-9A-HJKMNP-TV-Z]{25}$/);
+  assert.deepEqual(
+    [user.primary_email, user.login_shell, user.lifecycle_state, 'preferred_username' in user],
+    ['bob@physics.example', '/bin/bash', 'active', false],
+  );
+  for (const at of [user.created_at, user.updated_at]) assert.match(at, time);
+  const [{ organization_username: name, ...membership }] = memberships;
+  assert.match(membership.org_id, /^org_[0-7][0-9A-HJKMNP-TV-Z]{25}$/);
+  const { user_id: userId, email, role, lifecycle_state: state } = membership;
+  assert.deepEqual([userId, email, role, state], [user.id, 'bob@physics.example', 'member', 'active']);
+  assert.match(name.id, /^org_username_[0-7][0-9A-HJKMNP-TV-Z]{25}$/);
+  assert.deepEqual([name.username, name.lifecycle_state, 'frozen_at' in name], ['bob', 'reserved', false]);
+  assert.deepEqual(rest, { default_org_id: membership.org_id, staff_keys: [] });
 
-  await t.test('returns the person, their memberships and the only organization as default', async () => {
-    const { status, body } = await service.business('/me', { as: 'bob' });
-    assert.equal(status, 200);
-    const { user, memberships, ...rest } = body;
-    assert.match(user.id, /^user_[0-7][0-9A-HJKMNP-TV-Z]{25}$/);
-    assert.equal(user.primary_email, 'bob@physics.example');
-    assert.equal(user.login_shell, '/bin/bash');
-    assert.equal(user.lifecycle_state, 'active');
-    assert.match(user.created_at, time);
-    assert.match(user.updated_at, time);
-    assert.equal('preferred_username' in user, false);
-    const [{ organization_username: name, ...membership }] = memberships;
-    assert.match(membership.org_id, /^org_[0-7][0-9A-HJKMNP-TV-Z]{25}$/);
-    const { user_id: userId, email, role, lifecycle_state: state } = membership;
-    assert.deepEqual([userId, email, role, state], [user.id, 'bob@physics.example', 'member', 'active']);
-    assert.match(name.id, /^org_username_[0-7][0-9A-HJKMNP-TV-Z]{25}$/);
-    assert.deepEqual([name.username, name.lifecycle_state], ['bob', 'reserved']);
-    assert.equal('frozen_at' in name, false);
-    assert.deepEqual(rest, { default_org_id: membership.org_id, staff_keys: [] });
-  });
+  // Of several organizations one has to choose; staff need not belong to any.
+  const ada = await me('ada');
+  assert.deepEqual([ada.memberships.length, 'default_org_id' in ada], [2, false]);
+  const root = await me('root');
+  assert.deepEqual(
+    [root.staff_keys, root.memberships, root.user.display_name],
+    [['staff.operate'], [], 'Root'],
+  );
+  assert.equal('default_org_id' in root, false);
+});
 
-  await t.test('leaves default_org_id out when the caller must choose among several', async () => {
-    const { body } = await service.business('/me', { as: 'ada' });
-    assert.equal(body.memberships.length, 2);
-    assert.equal('default_org_id' in body, false);
-  });
+test('the first call joins the organization of the domain, once, without rights, and not after a removal', async () => {
+  await using service = await startTestApp({ lab });
+  const signIn = async (name: string, claims: object, lifetime?: number) => {
+    const token = await service.issuer.token(name, { sub: name, ...claims }, lifetime);
+    return service.business('/me', { token });
+  };
+  const preferred_username = 'zoeb';
+  const claims = { email: 'Zoe.B@Biology.Example', name: 'Zoe B', preferred_username };
+  const { body } = await signIn('zoe', claims);
+  const { primary_email: email, display_name: shown, preferred_username: own } = body.user;
+  assert.deepEqual([email, shown, own], ['zoe.b@biology.example', 'Zoe B', 'zoeb']);
+  const [{ org_id: org, role, organization_username: name }, ...more] = body.memberships;
+  assert.deepEqual([role, name.username, more, body.default_org_id], ['member', 'zoeb', [], org]);
+  const token = await service.issuer.token('zoe', { sub: 'zoe', ...claims });
+  const clusters = await service.business(`/organizations/${org}/clusters`, { token });
+  assert.deepEqual(clusters.body, { clusters: [] });
+  assert.deepEqual((await service.business('/me', { token })).body, body);
 
-  await t.test('lists staff keys; staff need not belong to an organization', async () => {
-    const { body } = await service.business('/me', { as: 'root' });
-    assert.deepEqual(body.staff_keys, ['staff.operate']);
-    assert.deepEqual(body.memberships, []);
-    assert.equal('default_org_id' in body, false);
-    assert.equal(body.user.display_name, 'Root');
+  const { id } = (await signIn('yan', { email: 'yan@biology.example' })).body.user;
+  await service.app.store.write(async ({ db }) => {
+    await updateRows(db, 'memberships', { user_id: id }, { lifecycle_state: 'removed' });
+    await db.deleteFrom('identities').where('user_id', '=', id).execute();
   });
+  // A new subject, so that the account is looked for anew.
+  const back = await signIn('yan', { email: 'yan@biology.example', sub: 'yan-2' });
+  assert.deepEqual([back.status, back.body.user.id, back.body.memberships], [200, id, []]);
 
-  await t.test('the first call joins the organization of the domain, without rights', async () => {
-    const email = 'Zoe.B@Biology.Example';
-    const claims = { email, sub: 'zoe', name: 'Zoe B', preferred_username: 'zoeb' };
-    const token = await service.issuer.token('zoe', claims);
-    const { body } = await service.business('/me', { token });
-    assert.equal(body.user.primary_email, 'zoe.b@biology.example');
-    assert.equal(body.user.display_name, 'Zoe B');
-    assert.equal(body.user.preferred_username, 'zoeb');
-    assert.equal(body.memberships.length, 1);
-    assert.equal(body.memberships[0].role, 'member');
-    assert.equal(body.memberships[0].organization_username.username, 'zoeb');
-    assert.equal(body.default_org_id, body.memberships[0].org_id);
-    const clusters = await service.business(`/organizations/${body.default_org_id}/clusters`, { token });
-    assert.deepEqual(clusters.body, { clusters: [] });
-    const again = await service.business('/me', { token: await service.issuer.token('zoe', claims) });
-    assert.deepEqual(again.body, body);
-  });
+  const many = [600, 601, 602, 603].map((lifetime) =>
+    signIn('xi', { email: 'xi@biology.example' }, lifetime),
+  );
+  const replies = await Promise.all(many);
+  assert.deepEqual(fieldsOf(replies, 'status'), [200, 200, 200, 200]);
+  assert.equal(new Set(replies.map((reply) => reply.body.user.id)).size, 1);
+  assert.equal(replies[0]?.body.memberships.length, 1);
+  // Two people of one mailbox name get two login names.
+  const bea = await signIn('bea', { email: 'be.a@biology.example', sub: 'bea-2' });
+  assert.equal(bea.body.memberships[0].organization_username.username, 'bea2');
 
-  await t.test('an account has the name of the first sign-in that says one, to the letter', async () => {
-    const name = 'DOMAIN\\bob '.padEnd(120, 'x');
-    const signIn = async (more: object) => {
-      const token = await service.issuer.token('bob', { email: 'bob@physics.example', ...more });
-      return (await service.business('/me', { token })).body.user.preferred_username;
-    };
-    assert.equal(await signIn({}), undefined);
-    assert.equal(await signIn({ preferred_username: 'two\nlines' }), undefined);
-    assert.equal(await signIn({ preferred_username: name }), name);
-    assert.equal(await signIn({ preferred_username: 'other' }), name);
-  });
-
-  await t.test('someone who was removed does not join again by signing in', async () => {
-    const claims = { email: 'yan@biology.example', sub: 'yan' };
-    const first = await service.business('/me', { token: await service.issuer.token('yan', claims) });
-    const { id } = first.body.user;
-    await service.app.store.write(async ({ db }) => {
-      await db
-        .updateTable('memberships')
-        .set('lifecycle_state', 'removed')
-        .where('user_id', '=', id)
-        .execute();
-      await db.deleteFrom('identities').where('user_id', '=', id).execute();
-    });
-    // A new subject, so that the account is looked for anew.
-    const token = await service.issuer.token('yan', { ...claims, sub: 'yan-2' });
-    const { status, body } = await service.business('/me', { token });
-    assert.equal(status, 200);
-    assert.equal(body.user.id, id);
-    assert.deepEqual(body.memberships, []);
-  });
-
-  await t.test('many first calls at once make one account and one membership', async () => {
-    const claims = { email: 'xi@biology.example', sub: 'xi' };
-    const tokens = await Promise.all(
-      [600, 601, 602, 603].map((lifetime) => service.issuer.token('xi', claims, lifetime)),
-    );
-    const replies = await Promise.all(tokens.map((token) => service.business('/me', { token })));
-    assert.deepEqual(
-      replies.map(({ status }) => status),
-      [200, 200, 200, 200],
-    );
-    assert.equal(new Set(replies.map(({ body }) => body.user.id)).size, 1);
-    assert.equal(replies[0]?.body.memberships.length, 1);
-  });
-
-  await t.test('two people of one mailbox name get two login names', async () => {
-    const token = await service.issuer.token('bea', { email: 'be.a@biology.example', sub: 'bea-2' });
-    const { body } = await service.business('/me', { token });
-    assert.equal(body.memberships[0].organization_username.username, 'bea2');
-  });
+  // An account has the name of the first sign-in that says one, to the letter.
+  const long = 'DOMAIN\\bob '.padEnd(120, 'x');
+  for (const [said, known] of [
+    [undefined, undefined],
+    ['two\nlines', undefined],
+    [long, long],
+    ['other', long],
+  ]) {
+    const bob = await signIn('bob', { email: 'bob@physics.example', preferred_username: said });
+    assert.equal(bob.body.user.preferred_username, known);
+  }
 });

@@ -1,123 +1,115 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { eventually, physicsWith, type Reply, startTestApp } from '../support/app.ts';
+import { becomes, physicsWith, type Reply, startTestApp } from '../support/app.ts';
+import { refused } from '../support/refused.ts';
 
 const lab = physicsWith(
   { email: 'amy@physics.example', role: 'admin', username: 'amy' },
   { email: 'max@physics.example', role: 'member', username: 'max', permissions: ['members.manage'] },
 );
 
-test('memberships', async (t) => {
-  await using service = await startTestApp({ lab });
+interface Listed {
+  user_id: string;
+  role: string;
+  organization_username: { username: string };
+}
+
+async function start(clusters: typeof lab.clusters = []) {
+  const service = await startTestApp({ lab: { ...lab, clusters: clusters ?? [] } });
   const org: string = (await service.business('/me', { as: 'ada' })).body.default_org_id;
   const base = `/organizations/${org}/members`;
-  const members = async (): Promise<Map<string, { user_id: string; role: string; username: string }>> => {
-    const { body } = await service.business(`/organizations/${org}/members`, { as: 'ada' });
-    return new Map(
-      body.members.map((one: Reply['body']) => [
-        one.email.split('@')[0],
-        { user_id: one.user_id, role: one.role, username: one.organization_username.username },
-      ]),
-    );
+  const find = async (name: string): Promise<Listed | undefined> => {
+    const { members } = (await service.business(base, { as: 'ada' })).body;
+    return members.find(({ email }: Reply['body']) => email.split('@')[0] === name);
   };
-  const idOf = async (name: string) => (await members()).get(name)?.user_id ?? 'user_none';
-  const put = async (name: string, what: string, value: string, as = 'ada') =>
-    service.write(`${base}/${await idOf(name)}/${what}`, { as, method: 'PUT', body: { [what]: value } });
-  const remove = async (name: string, as = 'ada') =>
-    service.write(`${base}/${await idOf(name)}/remove`, { as });
-  const add = (body: object, as = 'ada') => service.write(base, { as, body });
+  const pathOf = async (name: string) => `${base}/${(await find(name))?.user_id ?? 'user_none'}`;
+  return {
+    ...{ service, org, base, find },
+    put: async (name: string, what: string, value: string, as = 'ada') =>
+      service.put(as, `${await pathOf(name)}/${what}`, { [what]: value }),
+    remove: async (name: string, as = 'ada') => service.write(`${await pathOf(name)}/remove`, { as }),
+    add: (body: object, as = 'ada') => service.write(base, { as, body }),
+    granted: async (name: string, as = 'ada') =>
+      (await service.business(`${await pathOf(name)}/permissions`, { as })).body.permissions,
+    [Symbol.asyncDispose]: () => service[Symbol.asyncDispose](),
+  };
+}
 
-  await t.test('a new member gets an account, a username, and no permissions', async () => {
-    const cy = { email: 'Cy.D@physics.example', name: 'Cy' };
-    const { status, body } = await service.write(base, { as: 'ada', body: cy, key: 'cy' });
-    assert.equal(status, 201);
-    const same = { ...cy, email: 'CY.D@physics.example' };
-    assert.equal((await service.write(base, { as: 'ada', body: same, key: 'cy' })).status, 200);
-    assert.deepEqual([body.email, body.role], ['cy.d@physics.example', 'member']);
-    const { username, lifecycle_state } = body.organization_username;
-    assert.deepEqual([username, lifecycle_state], ['cyd', 'reserved']);
-    const me = await service.business('/me', { as: 'cy.d' });
-    assert.equal(me.body.user.display_name, 'Cy');
-    const own = `/organizations/${org}/members/${body.user_id}/permissions`;
-    assert.deepEqual((await service.business(own, { as: 'cy.d' })).body.permissions, []);
-  });
+test('a new member gets an account, a username that can be changed, and no permissions', async () => {
+  await using at = await start();
+  const { service, base, find, put, add } = at;
+  const cy = { email: 'Cy.D@physics.example', name: 'Cy' };
+  const { status, body } = await service.write(base, { as: 'ada', body: cy, key: 'cy' });
+  const same = { ...cy, email: 'CY.D@physics.example' };
+  assert.equal((await service.write(base, { as: 'ada', body: same, key: 'cy' })).status, 200);
+  assert.deepEqual([status, body.email, body.role], [201, 'cy.d@physics.example', 'member']);
+  const { username, lifecycle_state: state } = body.organization_username;
+  assert.deepEqual([username, state], ['cyd', 'reserved']);
+  assert.equal((await service.business('/me', { as: 'cy.d' })).body.user.display_name, 'Cy');
+  assert.deepEqual(await at.granted('cy.d', 'cy.d'), []);
+  const changed = await put('cy.d', 'username', 'cyrus');
+  assert.deepEqual([changed.status, changed.body.organization_username.username], [200, 'cyrus']);
+  for (const [name, answer] of [
+    ['bob', 409],
+    ['Cy', 400],
+    ['cyrus', 200],
+  ] as const)
+    assert.equal((await put('cy.d', 'username', name)).status, answer, name);
 
-  await t.test('who is a member already, a name that is taken or none: refused in words', async () => {
-    for (const [body, status, words] of [
-      [{ email: 'bob@physics.example' }, 409, /member already/],
-      [{ email: 'new@physics.example', username: 'ada' }, 409, /another person/],
-      [{ email: 'new@physics.example', username: 'root' }, 400, /cannot be a username/],
-      [{ email: 'new@physics.example', permissions: ['organization.owner'] }, 400, /not a permission/],
-      [
-        { email: 'new@physics.example', role: 'admin', permissions: ['clusters.read'] },
-        400,
-        /leave permissions out/,
-      ],
-      [{ email: 'no address' }, 422, /email/],
-      [{ email: 'new@physics.example', role: 'king' }, 422, /role/],
-    ] as const) {
-      const reply = await add(body);
-      assert.equal(reply.status, status, JSON.stringify(reply.body));
-      assert.match(reply.body.message, words);
-    }
-    assert.equal((await members()).has('new'), false, 'nothing of it stays');
-  });
+  for (const [fields, expected, words] of [
+    [{ email: 'bob@physics.example' }, 409, /member already/],
+    [{ username: 'ada' }, 409, /another person/],
+    [{ username: 'root' }, 400, /cannot be a username/],
+    [{ permissions: ['organization.owner'] }, 400, /not a permission/],
+    [{ role: 'admin', permissions: ['clusters.read'] }, 400, /leave permissions out/],
+    [{ email: 'no address' }, 422, /email/],
+    [{ role: 'king' }, 422, /role/],
+  ] as const)
+    refused(await add({ email: 'new@physics.example', ...fields }), expected, words);
+  assert.equal(await find('new'), undefined, 'nothing of it stays');
+});
 
-  await t.test('an owner always remains', async () => {
-    assert.equal((await put('ada', 'role', 'member')).status, 409);
-    assert.equal((await remove('ada')).status, 409);
-    assert.equal((await remove('ada', 'root')).status, 409);
-  });
+test('a frozen username is changed no more, not even after removal and return', async () => {
+  await using at = await start(lab.clusters);
+  const { find, put, add } = at;
+  await becomes(async () => JSON.stringify(await find('bob')).includes('"frozen"'), true);
+  assert.equal((await put('bob', 'username', 'robert')).status, 409);
+  assert.equal((await at.remove('bob')).status, 200);
+  const taken = await add({ email: 'zoe@physics.example', username: 'bob' });
+  assert.equal(taken.status, 409, 'a frozen name is never reused');
+  const back = await add({ email: 'bob@physics.example', permissions: ['clusters.ssh'] });
+  assert.deepEqual([back.status, back.body.organization_username.username], [201, 'bob']);
+});
 
-  await t.test('a username can be changed while it is reserved', async () => {
-    const { status, body } = await put('cy.d', 'username', 'cyrus');
-    assert.deepEqual([status, body.organization_username.username], [200, 'cyrus']);
-    assert.equal((await put('cy.d', 'username', 'bob')).status, 409);
-    assert.equal((await put('cy.d', 'username', 'Cy')).status, 400);
-    assert.equal((await put('cy.d', 'username', 'cyrus')).status, 200);
-  });
+test('who is removed loses everything in the organization, and a role change ends what was granted before', async () => {
+  await using at = await start();
+  const { service, org, base, put, add } = at;
+  const { user_id: id } = (await add({ email: 'ivy@physics.example', permissions: ['clusters.read'] })).body;
+  assert.equal((await at.remove('ivy')).status, 200);
+  assert.equal((await service.business(`/organizations/${org}`, { as: 'ivy' })).status, 404);
+  assert.deepEqual((await service.business('/me', { as: 'ivy' })).body.memberships, []);
+  assert.equal((await service.write(`${base}/${id}/remove`, { as: 'ada' })).status, 404);
+  assert.equal((await add({ email: 'ivy@physics.example' })).status, 201);
+  assert.deepEqual(await at.granted('ivy', 'ivy'), []);
+  for (const [role, keys] of [
+    ['admin', ['organization.admin']],
+    ['member', []],
+  ] as const) {
+    assert.equal((await put('max', 'role', role)).status, 200);
+    assert.deepEqual(await at.granted('max'), keys);
+  }
+});
 
-  await t.test('and not once it is frozen, not even after removal and return', async () => {
-    await eventually(
-      async () => (await service.business('/me', { as: 'bob' })).body.memberships[0].organization_username,
-      (name) => name.lifecycle_state === 'frozen',
-    );
-    assert.equal((await put('bob', 'username', 'robert')).status, 409);
-    assert.equal((await remove('bob')).status, 200);
-    const taken = await add({ email: 'zoe@physics.example', username: 'bob' });
-    assert.equal(taken.status, 409, 'a frozen name is never reused');
-    const back = await add({ email: 'bob@physics.example', permissions: ['clusters.ssh'] });
-    assert.deepEqual([back.status, back.body.organization_username.username], [201, 'bob']);
-  });
-
-  await t.test('who is removed loses everything in the organization', async () => {
-    const { body } = await add({ email: 'ivy@physics.example', permissions: ['clusters.read'] });
-    assert.equal((await remove('ivy')).status, 200);
-    assert.equal((await service.business(`/organizations/${org}`, { as: 'ivy' })).status, 404);
-    assert.deepEqual((await service.business('/me', { as: 'ivy' })).body.memberships, []);
-    assert.equal((await service.write(`${base}/${body.user_id}/remove`, { as: 'ada' })).status, 404);
-    const back = await add({ email: 'ivy@physics.example' });
-    assert.equal(back.status, 201);
-    const own = `/organizations/${org}/members/${body.user_id}/permissions`;
-    assert.deepEqual((await service.business(own, { as: 'ivy' })).body.permissions, []);
-  });
-
-  await t.test('a role change ends what was granted before', async () => {
-    const path = `/organizations/${org}/members/${await idOf('max')}/permissions`;
-    assert.equal((await put('max', 'role', 'admin')).status, 200);
-    assert.deepEqual((await service.business(path, { as: 'ada' })).body.permissions, ['organization.admin']);
-    assert.equal((await put('max', 'role', 'member')).status, 200);
-    assert.deepEqual((await service.business(path, { as: 'ada' })).body.permissions, []);
-  });
-
-  await t.test('an admin manages members and admins, and nothing that concerns an owner', async () => {
-    assert.equal((await add({ email: 'q@physics.example', role: 'admin' }, 'amy')).status, 201);
-    assert.equal((await put('q', 'role', 'member', 'amy')).status, 200);
-    assert.equal((await put('q', 'role', 'owner', 'amy')).status, 403);
-    assert.equal((await put('ada', 'role', 'member', 'amy')).status, 403);
-    assert.equal((await put('ada', 'username', 'queen', 'amy')).status, 403);
-    assert.equal((await remove('ada', 'amy')).status, 403);
-    assert.equal((await add({ email: 'r@physics.example', role: 'owner' }, 'amy')).status, 403);
-    assert.equal((await remove('q', 'amy')).status, 200);
-  });
+test('an admin manages members and admins, and nothing that concerns an owner', async () => {
+  await using at = await start();
+  const { put, add } = at;
+  assert.equal((await add({ email: 'q@physics.example', role: 'admin' }, 'amy')).status, 201);
+  assert.equal((await put('q', 'role', 'member', 'amy')).status, 200);
+  assert.equal((await put('q', 'role', 'owner', 'amy')).status, 403);
+  assert.equal((await put('ada', 'role', 'member', 'amy')).status, 403);
+  assert.equal((await put('ada', 'username', 'queen', 'amy')).status, 403);
+  assert.equal((await at.remove('ada', 'amy')).status, 403);
+  assert.equal((await add({ email: 'r@physics.example', role: 'owner' }, 'amy')).status, 403);
+  assert.equal((await at.remove('q', 'amy')).status, 200);
+  for (const as of ['ada', 'root']) assert.equal((await at.remove('ada', as)).status, 409, 'the last owner');
 });

@@ -5,6 +5,7 @@ import type { PermissionKey } from '../../src/domain/access/permission.ts';
 import type { Lab, LabMember } from '../../src/domain/clusters/lab.ts';
 import { eventually, physics, physicsWith, startTestApp, type TestApp } from '../support/app.ts';
 import { newPublicKey } from '../support/ssh-keys.ts';
+import { organizationOf } from './organization.ts';
 
 const member = (name: string, ...permissions: PermissionKey[]): LabMember => ({
   ...{ email: `${name}@physics.example`, role: 'member', username: name, permissions },
@@ -99,20 +100,17 @@ test('each person reads what they can do on each cluster that they see or may us
 
 test('what was approved and taken away again is said, with the request as well', async () => {
   await using service = await startTestApp({ identity: { kubernetes: { clientId: 'k' } } });
-  const { memberships, user } = (await service.business('/me', { as: 'eve' })).body;
-  const base = `/organizations/${memberships[0].org_id}`;
+  const { requests, ask, decide, permit } = await organizationOf(service);
   const body = { permissions: ['clusters.kubernetes', 'clusters.read'], hours: 24 };
-  const { id } = (await service.write(`${base}/access-requests`, { as: 'eve', body })).body;
+  const { id } = (await ask('eve', body)).body;
   const beta = async () => (await usesOf(service, 'eve'))['beta']?.kubernetes;
-  await service.write(`${base}/access-requests/${id}/approve`, { as: 'ada', body: {} });
+  await decide('ada', id, 'approve');
   const given = await eventually(beta, (one) => one?.reason === 'ready');
   const own = async () => (await service.business('/me/access-requests', { as: 'eve' })).body.requests[0];
   const approved = await own();
   assert.deepEqual([approved.removed, given?.expires_at], [undefined, approved.expires_at]);
 
-  const path = `${base}/members/${user.id}/permissions`;
-  const kept = { permissions: ['clusters.read'], expires_at: { 'clusters.read': null } };
-  await service.write(path, { as: 'ada', method: 'PUT', body: kept });
+  await permit('ada', 'eve', ['clusters.read'], { 'clusters.read': null });
   const taken = await beta();
   assert.deepEqual([taken?.reason, taken?.next], ['permission_removed', 'you']);
   assert.match(
@@ -120,7 +118,7 @@ test('what was approved and taken away again is said, with the request as well',
     /^Your Kubernetes access was approved on .* and has been taken away again/,
   );
   assert.equal((await own()).removed, true);
-  const [seen] = (await service.business(`${base}/access-requests?state=all`, { as: 'ada' })).body.requests;
+  const [seen] = (await service.business(`${requests}?state=all`, { as: 'ada' })).body.requests;
   assert.equal(seen.removed, true);
   // Its time over, it is not taken away but ended.
   service.advance(25 * 3_600_000);

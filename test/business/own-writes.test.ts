@@ -1,9 +1,11 @@
 /** How much anyone may write in a day: each of it is kept. */
+
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { forbidden } from '../../src/domain/error.ts';
 import { appendAuditEntry } from '../../src/store/audit/audit.ts';
 import { ownWrites, runCommand } from '../../src/store/audit/commands.ts';
+import { listRows } from '../../src/store/engine/rows.ts';
 import { physics, startTestApp } from '../support/app.ts';
 import { newPublicKey } from '../support/ssh-keys.ts';
 import { openTestStore, userId } from '../support/store.ts';
@@ -47,8 +49,7 @@ test('after a thousand own changes within a day, another is possible when one of
       await appendAuditEntry(tx, { ...entry, operation: 'ssh.session.opened', result: 'done' });
     }
   });
-  const setShell = (shell: string, as = 'bob') =>
-    service.write('/me/login-preferences', { as, method: 'PUT', body: { shell } });
+  const setShell = (shell: string, as = 'bob') => service.put(as, '/me/login-preferences', { shell });
   assert.equal((await setShell('/bin/sh')).status, 200);
   const { read } = service.app.store;
   const entries = async () => (await read.selectFrom('audit_entries').select('seq').execute()).length;
@@ -88,8 +89,7 @@ test('after a thousand own changes within a day, another is possible when one of
 });
 
 test('of a thousand refusals within a day each has an entry, and all beyond are counted', async () => {
-  await using opened = await openTestStore(physics);
-  const { store } = opened;
+  await using store = await openTestStore(physics);
   const bob = await userId(store, 'bob@physics.example');
   const start = Date.parse('2030-01-01T00:00:00.000Z');
   const refuse = (now: number) =>
@@ -105,13 +105,7 @@ test('of a thousand refusals within a day each has an entry, and all beyond are 
       ),
     );
   const entries = async (operation: string) =>
-    (
-      await store.read
-        .selectFrom('audit_entries')
-        .select('details')
-        .where('operation', '=', operation)
-        .execute()
-    ).length;
+    (await listRows(store.read, 'audit_entries', { operation })).length;
   for (let minute = 0; minute < 20; minute++)
     for (let count = 0; count < 60; count++) await refuse(start + minute * 60_000);
   assert.equal(await entries('x'), 1_000);

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Lab } from '../../src/domain/clusters/lab.ts';
 import { alpha, physics, startTestApp } from '../support/app.ts';
+import { refused } from '../support/refused.ts';
 
 /** As `physics`, with 4 nodes of alpha reserved, and no login nodes. */
 const lab: Lab = {
@@ -13,9 +14,7 @@ const lab: Lab = {
   })),
 };
 
-const refusal = ({ status, body }: { status: number; body: { code?: string } }) => [status, body.code];
-
-test('reservations are set by the lab file, and read by members', async (t) => {
+test('reservations are set by the lab file, and read by members', async () => {
   await using service = await startTestApp({ lab });
   const org: string = (await service.business('/me', { as: 'ada' })).body.default_org_id;
   const path = `/organizations/${org}/reservations`;
@@ -28,62 +27,46 @@ test('reservations are set by the lab file, and read by members', async (t) => {
       as: 'root',
       body: { lab: { clusters: [{ ...one, reservedNodes, ...changed }] } },
     });
+
+  // It is the cluster's reservation_id, and its nodes the expected ones.
   const [first] = await list();
+  const { id, ...rest } = first;
+  assert.match(id, /^reservation_[0-7][0-9A-HJKMNP-TV-Z]{25}$/);
+  assert.deepEqual(rest, { organization_id: org, cluster_id: alpha, node_count: 4 });
+  const { updated_at: _then, ...before } = await cluster();
+  assert.deepEqual([before.reservation_id, before.expected_node_count], [id, 4]);
+  const listed = (await service.business(`/organizations/${org}/clusters`, { as: 'bob' })).body.clusters;
+  assert.equal(listed.filter((each: object) => 'reservation_id' in each).length, 1, 'beta has none');
+  const token = await service.issuer.token('carl', { email: 'carl@chemistry.example' });
+  const chemistry = (await service.business('/me', { token })).body.default_org_id;
+  const theirs = await service.business(`/organizations/${chemistry}/reservations`, { token });
+  assert.deepEqual(theirs.body, { reservations: [] });
 
-  await t.test('it is the cluster’s reservation_id, and its nodes the expected ones', async () => {
-    const { id, ...rest } = first;
-    assert.match(id, /^reservation_[0-7][0-9A-HJKMNP-TV-Z]{25}$/);
-    assert.deepEqual(rest, { organization_id: org, cluster_id: alpha, node_count: 4 });
-    const { reservation_id, expected_node_count } = await cluster();
-    assert.deepEqual([reservation_id, expected_node_count], [id, 4]);
-    const listed = (await service.business(`/organizations/${org}/clusters`, { as: 'bob' })).body.clusters;
-    assert.equal(listed.filter((one: object) => 'reservation_id' in one).length, 1, 'beta has none');
-  });
+  // A file with other nodes changes it: same ID, version up, nothing else.
+  const { status, body } = await apply(6);
+  assert.deepEqual([status, body.changes[0].details], [200, 'new settings: reservedNodes']);
+  assert.deepEqual(await list(), [{ ...first, node_count: 6 }]);
+  const { updated_at: _now, ...after } = await cluster();
+  assert.deepEqual(after, { ...before, expected_node_count: 6, version: before.version + 1 });
+  for (const changed of [6, undefined]) assert.deepEqual((await apply(changed)).body.changes, []);
+  const exported = (await service.business('/operator/lab', { as: 'root' })).body.clusters;
+  assert.equal(exported.find(({ name }: { name: string }) => name === 'alpha').reservedNodes, 6);
 
-  await t.test('another organization has none', async () => {
-    const token = await service.issuer.token('carl', { email: 'carl@chemistry.example' });
-    const chemistry = (await service.business('/me', { token })).body.default_org_id;
-    const theirs = await service.business(`/organizations/${chemistry}/reservations`, { token });
-    assert.deepEqual(theirs.body, { reservations: [] });
-  });
+  // 0 ends it: the nodes that the cluster is to have are expected again.
+  const simulated = { computeNodes: 3, gpusPerNode: 8 };
+  await apply(6, { simulated });
+  assert.equal((await cluster()).expected_node_count, 6, 'while they are reserved');
+  assert.equal((await apply(0, { simulated })).status, 200);
+  assert.deepEqual(await list(), []);
+  const { reservation_id: none, expected_node_count: expected, version } = await cluster();
+  assert.deepEqual([none, expected], [undefined, 3]);
+  assert.equal((await apply(2)).status, 200);
+  assert.notEqual((await list())[0].id, id, 'a new one');
+  for (const nodes of [-1, 1.5, '4', 100_001]) refused(await apply(nodes), 422, 'invalid_request');
 
-  await t.test('a file with other nodes changes it: same ID, version up, nothing else', async () => {
-    const before = await cluster();
-    const { status, body } = await apply(6);
-    assert.equal(status, 200);
-    assert.equal(body.changes[0].details, 'new settings: reservedNodes');
-    assert.deepEqual(await list(), [{ ...first, node_count: 6 }]);
-    const { updated_at, ...after } = await cluster();
-    const { updated_at: _, ...kept } = before;
-    assert.deepEqual(after, { ...kept, expected_node_count: 6, version: before.version + 1 });
-    for (const changed of [6, undefined]) assert.deepEqual((await apply(changed)).body.changes, []);
-    const exported = (await service.business('/operator/lab', { as: 'root' })).body.clusters;
-    assert.equal(exported.find(({ name }: { name: string }) => name === 'alpha').reservedNodes, 6);
-  });
-
-  await t.test('0 ends it: the nodes that the cluster is to have are expected again', async () => {
-    const computeNodes = 3;
-    const simulated = { computeNodes, gpusPerNode: 8 };
-    await apply(6, { simulated });
-    assert.equal((await cluster()).expected_node_count, 6, 'while they are reserved');
-    assert.equal((await apply(0, { simulated })).status, 200);
-    assert.deepEqual(await list(), []);
-    const { reservation_id, expected_node_count } = await cluster();
-    assert.deepEqual([reservation_id, expected_node_count], [undefined, computeNodes]);
-    assert.equal((await apply(2)).status, 200);
-    assert.notEqual((await list())[0].id, first.id, 'a new one');
-    for (const nodes of [-1, 1.5, '4', 100_001]) {
-      assert.deepEqual(refusal(await apply(nodes)), [422, 'invalid_request']);
-    }
-  });
-
-  await t.test('a cluster that goes out of service has none any more', async () => {
-    const { version } = await cluster();
-    assert.equal(
-      (await service.write(`/operator/clusters/${alpha}/release`, { as: 'root', body: {} })).status,
-      200,
-    );
-    assert.deepEqual(await list(), []);
-    assert.ok((await cluster()).version > version);
-  });
+  // A cluster that goes out of service has none any more.
+  const release = await service.write(`/operator/clusters/${alpha}/release`, { as: 'root', body: {} });
+  assert.equal(release.status, 200);
+  assert.deepEqual(await list(), []);
+  assert.ok((await cluster()).version > version);
 });

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Lab } from '../../src/domain/clusters/lab.ts';
-import { alpha, beta, physics, startTestApp } from '../support/app.ts';
+import { alpha, beta, loginless, physics, startTestApp } from '../support/app.ts';
+import { refused } from '../support/refused.ts';
 
 const minute = 60_000;
 const after = (ms: number) => new Date(Date.now() + ms).toISOString();
@@ -9,6 +10,7 @@ const after = (ms: number) => new Date(Date.now() + ms).toISOString();
 const viewer = {
   ...{ user: 'guest@elsewhere.example', cluster: 'alpha', relation: 'kubernetes.viewer' as const },
 };
+const noLogins = { clusters: loginless };
 const labWith = (inTwoMinutes: string): Lab => ({
   ...physics,
   grants: [
@@ -18,70 +20,54 @@ const labWith = (inTwoMinutes: string): Lab => ({
   ],
 });
 
-test('resource grants', async (t) => {
+test('the holder sees their live grants without membership', async () => {
   const inTwoMinutes = after(2 * minute);
-  await using service = await startTestApp({ lab: labWith(inTwoMinutes) });
-  const token = await service.issuer.token('guest', { email: 'guest@elsewhere.example' });
-  const guest = { token };
-  const access = (query: string, as: object = guest) => service.business(`/resource-access?${query}`, as);
-  const gate = (id: string, name: string, scope?: string) =>
-    `kind=kubernetes_cluster&id=${id}&gate=${name}${scope === undefined ? '' : `&scope=${scope}`}`;
+  await using service = await startTestApp({ lab: { ...labWith(inTwoMinutes), ...noLogins } });
+  const guest = { token: await service.issuer.token('guest', { email: 'guest@elsewhere.example' }) };
+  const { memberships, ...me } = (await service.business('/me', guest)).body;
+  assert.deepEqual([memberships, 'default_org_id' in me], [[], false]);
+  const grants = async (query = '', as: object = guest) =>
+    (await service.business(`/me/resource-grants${query}`, as)).body.grants;
+  const [namespaced, whole, ...more] = await grants();
+  assert.deepEqual(['expires_at' in namespaced, 'scope' in whole, more.length], [false, false, 1]);
+  assert.equal(whole.expires_at, inTwoMinutes);
+  assert.equal((await grants('?kind=kubernetes_cluster')).length, 3);
+  assert.deepEqual([await grants('?kind=machine'), await grants('', { as: 'ada' })], [[], []]);
+});
 
-  await t.test('the holder sees their live grants without membership', async () => {
-    const me = await service.business('/me', guest);
-    assert.deepEqual(me.body.memberships, []);
-    assert.equal('default_org_id' in me.body, false);
-    const { status, body } = await service.business('/me/resource-grants', guest);
-    assert.equal(status, 200);
-    assert.equal(body.grants.length, 3);
-    const [namespaced, whole] = body.grants;
-    assert.equal('expires_at' in namespaced, false);
-    assert.equal(whole.expires_at, inTwoMinutes);
-    assert.equal('scope' in whole, false);
-    const kind = await service.business('/me/resource-grants?kind=kubernetes_cluster', guest);
-    assert.equal(kind.body.grants.length, 3);
-    assert.deepEqual((await service.business('/me/resource-grants?kind=machine', guest)).body.grants, []);
-    assert.deepEqual((await service.business('/me/resource-grants', { as: 'ada' })).body.grants, []);
-  });
+test('resource-access says by which way a gate is passed', async () => {
+  const inTwoMinutes = after(2 * minute);
+  await using service = await startTestApp({ lab: { ...labWith(inTwoMinutes), ...noLogins } });
+  const guest = { token: await service.issuer.token('guest', { email: 'guest@elsewhere.example' }) };
+  const ask = (query: string, as: object = guest) => service.business(`/resource-access?${query}`, as);
+  const access = (id: string, name: string, as: object = guest, scope = '') =>
+    ask(`kind=kubernetes_cluster&id=${id}&gate=${name}${scope && `&scope=${scope}`}`, as);
+  const via = async (...of: Parameters<typeof access>) => (await access(...of)).body.via;
 
-  await t.test('resource-access says by which way a gate is passed', async () => {
-    const owner = await access(gate(beta, 'kubernetes'), { as: 'ada' });
-    assert.equal(owner.body.via, 'organization');
-    assert.equal(owner.body.gate, 'kubernetes');
-    assert.equal(owner.body.id, beta);
-    assert.equal((await access(gate(beta, 'read'), { as: 'bob' })).body.via, 'organization');
-    assert.equal((await access(gate(beta, 'kubernetes'), { as: 'bob' })).status, 403);
-    const granted = await access(gate(beta, 'read'));
-    assert.equal(granted.body.via, 'grant');
-    assert.match(granted.body.grant_id, /^grant_/);
-    assert.equal('expires_at' in granted.body, false);
-    assert.equal((await access(gate(beta, 'read'), { as: 'root' })).body.via, 'staff');
-    const operator = await access(gate(beta, 'kubernetes'), { as: 'root' });
-    assert.deepEqual([operator.status, operator.body.code], [403, 'forbidden'], 'as for the kubeconfig');
-  });
+  const { body: owner } = await access(beta, 'kubernetes', { as: 'ada' });
+  assert.deepEqual([owner.via, owner.gate, owner.id], ['organization', 'kubernetes', beta]);
+  assert.equal(await via(beta, 'read', { as: 'bob' }), 'organization');
+  assert.equal((await access(beta, 'kubernetes', { as: 'bob' })).status, 403);
+  const { body: granted } = await access(beta, 'read');
+  assert.deepEqual([granted.via, 'expires_at' in granted], ['grant', false]);
+  assert.match(granted.grant_id, /^grant_/);
+  assert.equal(await via(beta, 'read', { as: 'root' }), 'staff');
+  // As for the kubeconfig.
+  refused(await access(beta, 'kubernetes', { as: 'root' }), 403, 'forbidden');
+  // A namespaced grant reaches its namespace and no other; some part is reachable.
+  assert.equal(await via(beta, 'kubernetes', guest, 'team-a'), 'grant');
+  assert.equal((await access(beta, 'kubernetes', guest, 'team-b')).status, 403);
+  assert.equal(await via(beta, 'kubernetes'), 'grant');
+  // The admitting grant that lasts longest is named.
+  assert.equal((await access(alpha, 'kubernetes', guest, 'b')).body.expires_at, inTwoMinutes);
 
-  await t.test('a namespaced grant reaches its namespace and no other', async () => {
-    assert.equal((await access(gate(beta, 'kubernetes', 'team-a'))).status, 200);
-    assert.equal((await access(gate(beta, 'kubernetes', 'team-b'))).status, 403);
-    assert.equal((await access(gate(beta, 'kubernetes'))).status, 200, 'some part is reachable');
-  });
-
-  await t.test('the admitting grant that lasts longest is named', async () => {
-    assert.equal((await access(gate(alpha, 'kubernetes', 'b'))).body.expires_at, inTwoMinutes);
-  });
-
-  await t.test('what is missing or not one of the choices is 422', async () => {
-    for (const query of [
-      `id=${beta}&gate=read`,
-      `kind=kubernetes_cluster&gate=read`,
-      `kind=kubernetes_cluster&id=${beta}`,
-      `kind=machine&id=${beta}&gate=read`,
-      `kind=kubernetes_cluster&id=${beta}&gate=ssh`,
-    ]) {
-      const { status, body } = await access(query);
-      assert.equal(status, 422, query);
-      assert.equal(body.code, 'invalid_request');
-    }
-    assert.equal((await access(gate('00000000-0000-4000-8000-000000000000', 'read'))).status, 403);
-  });
+  for (const query of [
+    `id=${beta}&gate=read`,
+    `kind=kubernetes_cluster&gate=read`,
+    `kind=kubernetes_cluster&id=${beta}`,
+    `kind=machine&id=${beta}&gate=read`,
+    `kind=kubernetes_cluster&id=${beta}&gate=ssh`,
+  ])
+    refused(await ask(query), 422, 'invalid_request');
+  assert.equal((await access('00000000-0000-4000-8000-000000000000', 'read')).status, 403);
 });

@@ -2,10 +2,13 @@
  * The rules of all operations, proven of each: who may, and of writes what a refusal stores, the two headers, unknown IDs,
  * idempotency, and the entry in the audit trail. What an operation does beyond them is proven where its area is.
  */
+
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type DocumentOperation, loadDocument, operationsOf } from '../../src/api/http/document.ts';
-import { alpha, beta, eventually, type Reply, startTestApp, type TestApp } from '../support/app.ts';
+import { listRows } from '../../src/store/engine/rows.ts';
+import { alpha, becomes, beta, type Reply, startTestApp, type TestApp } from '../support/app.ts';
+import { refused } from '../support/refused.ts';
 import {
   addKey,
   type Given,
@@ -45,8 +48,7 @@ test('reads', async () => {
   for (const { operationId, route } of readings) {
     const row = reads[operationId];
     const path = route.replaceAll(/:(\w+)/g, (_, name) => usual[name] ?? name) + (row?.query?.(given) ?? '');
-    const stranger = await service.business(path);
-    assert.deepEqual([stranger.status, stranger.body.code], [401, 'unauthorized'], path);
+    refused(await service.business(path), 401, 'unauthorized');
     for (const as of people) {
       const expected = row?.may.includes(as) ? (row.answers ?? 200) : (row?.refused?.[as] ?? 403);
       const { status, body } = await service.business(path, { token: given.tokens.get(as) ?? '' });
@@ -102,10 +104,7 @@ async function prepare(service: TestApp): Promise<Given> {
   }
   for (const id of [alpha, beta]) {
     const path = `/organizations/${org}/clusters/${id}`;
-    await eventually(
-      () => service.business(path, { as: 'ada' }),
-      ({ body }) => body.state === 'active',
-    );
+    await becomes(async () => (await service.business(path, { as: 'ada' })).body.state, 'active');
   }
   const next = () => ++count;
   return {
@@ -142,12 +141,7 @@ function send(
 async function record({ service, operation }: On) {
   const { read } = service.app.store;
   const commands = await read.selectFrom('commands').select('id').execute();
-  const entries = await read
-    .selectFrom('audit_entries')
-    .selectAll()
-    .where('operation', '=', operation.answeredBy)
-    .orderBy('seq')
-    .execute();
+  const entries = await listRows(read, 'audit_entries', { operation: operation.answeredBy }, 'seq');
   return { commands: commands.length, entries };
 }
 
@@ -286,11 +280,7 @@ async function proveIdempotency(on: On, first: Reply): Promise<void> {
 async function withoutRights({ service, given, as }: On, body: () => Promise<void>): Promise<void> {
   const { store } = service.app;
   const userId = given.ids.get(as) ?? '';
-  const staff = await store.read
-    .selectFrom('staff_permissions')
-    .selectAll()
-    .where('user_id', '=', userId)
-    .execute();
+  const staff = await listRows(store.read, 'staff_permissions', { user_id: userId });
   await store.write(async ({ db }) => {
     await db.deleteFrom('staff_permissions').where('user_id', '=', userId).execute();
     await db.updateTable('memberships').set({ role: 'member' }).where('user_id', '=', userId).execute();

@@ -67,7 +67,7 @@ A member keeps others out neither
   gateway/limits: per-user sessions: one more is refused, and says how many are open
   business/operator/audit: one person cannot fill it with refusals
 A login name is one person's
-  business/memberships: and not once it is frozen, not even after removal and return
+  business/memberships: a frozen username is changed no more, not even after removal and return
 A shell on a simulated login node
   sync/login-node/adversary: a session gets no right of another account, whatever the machine grants its name: sudo, su, crontab, at, setuid programs
   sync/login-node/adversary: a session reaches nothing that listens on the machine, and sees no process of it

@@ -51,6 +51,7 @@ export interface TestApp extends AsyncDisposable {
   platform(path: string, call?: Call): Promise<Reply>;
   /** A Business write with its two headers. */
   write(path: string, call: Call & { key?: string; reason?: string }): Promise<Reply>;
+  put(as: string, path: string, body: object): Promise<Reply>;
   /** Lets time pass. */
   advance(milliseconds: number): void;
   /** Sets the clock of the host forward or back; no time passes. */
@@ -208,6 +209,12 @@ export async function startTestApp(
 
   let keys = 0;
   const business = (path: string, options?: Call) => call(config.business.url, path, options);
+  const write: TestApp['write'] = (path, { key = `key-${++keys}`, reason = 'a test', ...options }) =>
+    business(path, {
+      method: 'POST',
+      ...options,
+      headers: { 'Idempotency-Key': key, 'Audit-Reason': reason, ...options.headers },
+    });
   return {
     app,
     dataDir,
@@ -219,12 +226,8 @@ export async function startTestApp(
     platformUrl: config.platform.url,
     business,
     platform: (path, options) => call(config.platform.url, path, options),
-    write: (path, { key = `key-${++keys}`, reason = 'a test', ...options }) =>
-      business(path, {
-        method: 'POST',
-        ...options,
-        headers: { 'Idempotency-Key': key, 'Audit-Reason': reason, ...options.headers },
-      }),
+    write,
+    put: (as, path, body) => write(path, { as, method: 'PUT', body }),
     advance(milliseconds) {
       passed += milliseconds;
     },

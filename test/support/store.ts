@@ -1,5 +1,6 @@
 /** A store in a directory of its own, filled from a lab. */
 import { type TestContext, test } from 'node:test';
+import type { Kysely } from 'kysely';
 import type { AccessPolicy } from '../../src/domain/access/lapse.ts';
 import type { SlurmReport } from '../../src/domain/access/manifest.ts';
 import type { Lab } from '../../src/domain/clusters/lab.ts';
@@ -8,6 +9,8 @@ import { createInstallation } from '../../src/store/data-dir/lab.ts';
 import { openStore } from '../../src/store/data-dir/open-store.ts';
 import type { Change, Store } from '../../src/store/engine/index.ts';
 import { findRow } from '../../src/store/engine/rows.ts';
+import type { Schema } from '../../src/store/generated/schema.ts';
+import { systemUserId } from '../../src/store/people/people.ts';
 import { temporaryDirectory } from './directory.ts';
 import { commitElsewhere, createTestDatabase } from './postgres.ts';
 import { placeDatabase } from './template.ts';
@@ -88,12 +91,26 @@ export function granting(
   };
 }
 
+/** The only row of a table that has these values. */
+export async function requireRow<T extends keyof Schema>(
+  db: Kysely<Schema>,
+  table: T,
+  where: Partial<Schema[T]>,
+): Promise<Schema[T]> {
+  const row = await findRow(db, table, where);
+  if (!row) throw new Error(`${table} has no ${JSON.stringify(where)}`);
+  return row;
+}
+
 /** The ID of a person in it. */
 export async function userId(store: Store, email: string): Promise<string> {
-  const row = await findRow(store.read, 'users', { primary_email: email });
-  if (!row) throw new Error(`nobody is ${email}`);
-  return row.id;
+  return (await requireRow(store.read, 'users', { primary_email: email })).id;
 }
+
+/** An entry of the audit trail that says nothing. */
+export const testEntry = (target: string) => ({
+  ...{ actorUserId: systemUserId, operation: 'test', target, reason: 'r', sourceAddress: '', result: 'done' },
+});
 
 /** What a cluster reports that is well and has nothing. */
 export const slurmReport = (more: Partial<SlurmReport> = {}): SlurmReport => ({

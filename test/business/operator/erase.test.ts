@@ -1,4 +1,5 @@
 /** Erasing a person, changing an address, and taking an identity away. */
+
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,6 +12,7 @@ import { appendAuditEntry } from '../../../src/store/audit/audit.ts';
 import { erasePerson, findErasure } from '../../../src/store/audit/erasure.ts';
 import { writeBackup } from '../../../src/store/data-dir/backup.ts';
 import { inspectDatabase } from '../../../src/store/data-dir/inspect.ts';
+import { listRows } from '../../../src/store/engine/rows.ts';
 import { removeMembership, updateUsername } from '../../../src/store/organizations/membership-changes.ts';
 import { findOrganizationBySlug } from '../../../src/store/organizations/organizations.ts';
 import { createIdentity, unbindIdentity, updateIdentityAt } from '../../../src/store/people/identities.ts';
@@ -22,10 +24,12 @@ import {
   updateLifecycle,
 } from '../../../src/store/people/people.ts';
 import { createMachine, sessionAt } from '../../cli/harness.ts';
-import { alpha, eventually, physics, startTestApp, type TestApp } from '../../support/app.ts';
+import { alpha, becomes, eventually, physics, startTestApp, type TestApp } from '../../support/app.ts';
+import { fieldsOf } from '../../support/fields.ts';
+import { refused } from '../../support/refused.ts';
 import { auditKeys } from '../../support/service-keys.ts';
 import { newPublicKey } from '../../support/ssh-keys.ts';
-import { isOnFile, openTestStore, testOnFile, userId } from '../../support/store.ts';
+import { isOnFile, openTestStore, requireRow, testEntry, testOnFile, userId } from '../../support/store.ts';
 
 const bob = 'bob@physics.example';
 
@@ -58,17 +62,11 @@ testOnFile(
     const me = await service.business('/me', { as: 'bob' });
     const { id, display_name: name } = me.body.user;
     const publicKey = newPublicKey();
-    await service.write('/me/ssh-keys', {
-      as: 'bob',
-      body: { public_key: `${publicKey} laptop-of-robert` },
-      reason: 'the laptop of Bob',
-    });
+    const labelled = { public_key: `${publicKey} laptop-of-robert` };
+    await service.write('/me/ssh-keys', { as: 'bob', body: labelled, reason: 'the laptop of Bob' });
     // Named by somebody else, and in somebody else's entries.
-    await service.write('/operator/people', {
-      as: 'root',
-      body: { email: 'x@physics.example' },
-      reason: `asked by ${bob}`,
-    });
+    const asked = { body: { email: 'x@physics.example' }, reason: `asked by ${bob}` };
+    await service.write('/operator/people', { as: 'root', ...asked });
     const ada = (await service.business('/me', { as: 'ada' })).body.user.id;
     const session = {
       ...{ seq: 1, id: 'session_1', cluster_id: alpha, organization_id: null, user_id: ada, username: 'ada' },
@@ -78,23 +76,18 @@ testOnFile(
       ...{ end_reason: `closed for ${bob}`, commands: JSON.stringify([`mail "${bob}"`]), forwards: '[]' },
     };
     await service.app.store.write(({ db }) => db.insertInto('ssh_sessions').values(session).execute());
-    const change = await service.write(`/operator/people/${id}/email`, {
-      as: 'root',
-      method: 'PUT',
-      body: { email: 'robert@physics.example' },
-    });
-    assert.equal(change.body.primary_email, 'robert@physics.example');
+    const email = 'robert@physics.example';
+    const change = await service.put('root', `/operator/people/${id}/email`, { email });
+    assert.equal(change.body.primary_email, email);
 
     const erase = (userId: string) =>
       service.write(`/operator/people/${userId}/erase`, { as: 'root', reason: `wish of ${bob}` });
-    const early = await erase(id);
-    assert.deepEqual([early.status, early.body.code], [409, 'invalid_state']);
-    assert.match(early.body.message, /robert@physics\.example is active\. Deactivate the account first/);
+    const early = /robert@physics\.example is active\. Deactivate the account first/;
+    refused(await erase(id), 409, 'invalid_state', early);
     await service.write(`/operator/people/${id}/deactivate`, { as: 'root' });
     const machine = await createMachine(t);
     const accessToken = await service.issuer.token('root');
     await machine.writeProfile([sessionAt(service.businessUrl, { accessToken })]);
-    const email = 'robert@physics.example';
     const run = await machine.run(['admin', 'person', 'erase', email, '--reason', `wish of ${bob}`]);
     assert.equal(run.status, 0, run.stderr);
     const again = await erase(id);
@@ -117,27 +110,17 @@ testOnFile(
     // Neither has what was written about the second attempt, after it was erased.
     const { body } = await service.business('/operator/audit?limit=1000', { as: 'root' });
     const mentions = body.entries.filter((entry: object) => JSON.stringify(entry).includes(bob));
-    assert.deepEqual(
-      mentions.map(({ operation }: { operation: string }) => operation),
-      [],
-    );
+    assert.deepEqual(fieldsOf(mentions, 'operation'), []);
     const backup = join(service.dataDir, 'backup');
-    await writeBackup(join(service.dataDir, 'data'), backup, {
-      madeAt: '2030-01-01T00:00:00.000Z',
-      version: '1',
-    });
+    const about = { madeAt: '2030-01-01T00:00:00.000Z', version: '1' };
+    await writeBackup(join(service.dataDir, 'data'), backup, about);
     const bytes = readFileSync(backup, 'latin1').toLowerCase();
     for (const text of [bob, 'robert@', 'subject-bob', 'the laptop of bob', '"distinct"'])
       assert.equal(bytes.includes(text), false, `${text} is in a backup`);
-    assert.deepEqual(searchDatabase(service, 'robert@'), []);
-    assert.deepEqual(searchDatabase(service, 'subject-bob'), []);
-    assert.deepEqual(searchDatabase(service, 'laptop-of-robert'), []);
-    const keys = service.app.store.read
-      .selectFrom('ssh_keys')
-      .select(['label', 'created_from', 'last_used_from']);
-    assert.deepEqual(await keys.where('user_id', '=', id).execute(), [
-      { label: null, created_from: null, last_used_from: null },
-    ]);
+    for (const text of ['robert@', 'subject-bob', 'laptop-of-robert'])
+      assert.deepEqual(searchDatabase(service, text), []);
+    const keys = await listRows(service.app.store.read, 'ssh_keys', { user_id: id });
+    assert.deepEqual(fieldsOf(keys, 'label', 'created_from', 'last_used_from'), [[null, null, null]]);
     assert.deepEqual(searchDatabase(service, publicKey.split(' ')[1]?.toLowerCase() ?? ''), []);
     if (name !== bob) assert.deepEqual(searchDatabase(service, name.toLowerCase()), []);
     const own = body.entries.filter(({ actor_user_id: actor }: { actor_user_id: string }) => actor === id);
@@ -153,16 +136,12 @@ testOnFile(
     // Nothing of it is given again, and the account does not come back.
     const back = await service.write(`/operator/people/${id}/reactivate`, { as: 'root' });
     assert.equal(back.body.code, 'invalid_state');
-    const key = await service.write('/me/ssh-keys', { as: 'ada', body: { public_key: publicKey } });
-    assert.deepEqual([key.status, key.body.code], [409, 'invalid_state']);
+    const given = { as: 'ada', body: { public_key: publicKey } };
+    refused(await service.write('/me/ssh-keys', given), 409, 'invalid_state');
     const added = await service.write('/operator/people', { as: 'root', body: { email: bob } });
     assert.notEqual(added.body.id, id);
-    const names = await service.app.store.read
-      .selectFrom('organization_usernames')
-      .select(['user_id', 'username'])
-      .execute();
-    const kept = names.find((row) => row.user_id === id);
-    assert.match(kept?.username ?? '', /^(bob|erased-[0-9a-z]{16})$/);
+    const kept = await requireRow(service.app.store.read, 'organization_usernames', { user_id: id });
+    assert.match(kept.username, /^(bob|erased-[0-9a-z]{16})$/);
 
     // Nor does the file itself, in space that is free.
     await service.app[Symbol.asyncDispose]();
@@ -176,28 +155,16 @@ test('a login name that was never used is in no list of a date either, once its 
   // In an organization that never had a Slurm cluster.
   const [, chemistry] = physics.organizations ?? [];
   const zoe = { email: 'zoe@chemistry.example', role: 'member' as const, username: 'zoe' };
-  const organization = {
-    slug: 'chemistry',
-    name: 'Chemistry',
-    members: [...(chemistry?.members ?? []), zoe],
-  };
-  await using service = await startTestApp({
-    lab: { ...physics, organizations: [organization], clusters: [] },
-  });
+  const members = [...(chemistry?.members ?? []), zoe];
+  const organizations = [{ slug: 'chemistry', name: 'Chemistry', members }];
+  await using service = await startTestApp({ lab: { ...physics, organizations, clusters: [] } });
   const { id } = await find(service, 'zoe@chemistry.example');
-  const past = () =>
-    service.app.store.read
-      .selectFrom('holdings')
-      .select('what as username')
-      .where('user_id', '=', id)
-      .where('kind', '=', 'username')
-      .execute();
-  assert.deepEqual(await past(), [{ username: 'zoe' }]);
+  const past = async () =>
+    fieldsOf(await listRows(service.app.store.read, 'holdings', { user_id: id, kind: 'username' }), 'what');
+  assert.deepEqual(await past(), ['zoe']);
   for (const step of ['deactivate', 'erase'])
     assert.equal((await service.write(`/operator/people/${id}/${step}`, { as: 'root' })).status, 200, step);
-  const [one, ...more] = await past();
-  assert.match(one?.username ?? '', /^erased-[0-9a-z]{16}$/);
-  assert.deepEqual(more, []);
+  assert.match((await past()).join(), /^erased-[0-9a-z]{16}$/);
 });
 
 test('an address that the issuer says anew is taken over, but never that of another account', async () => {
@@ -220,30 +187,18 @@ test('an address that the issuer says anew is taken over, but never that of anot
     const user = await signIn(taken);
     assert.deepEqual([user.id, user.primary_email], [id, 'robert@physics.example']);
   }
-  const set = await service.write(`/operator/people/${id}/email`, {
-    as: 'root',
-    method: 'PUT',
-    body: { email: 'INVITED@physics.example' },
-  });
-  assert.deepEqual([set.status, set.body.code], [409, 'invalid_state']);
+  const set = (email: string) => service.put('root', `/operator/people/${id}/email`, { email });
+  refused(await set('INVITED@physics.example'), 409, 'invalid_state');
   // A token from before an operator's change does not take it back.
   const old = await service.issuer.token('bob', { email: 'robert@physics.example' });
   service.advance(5_000);
-  await service.write(`/operator/people/${id}/email`, {
-    as: 'root',
-    method: 'PUT',
-    body: { email: 'b@physics.example' },
-  });
+  await set('b@physics.example');
   assert.equal((await service.business('/me', { token: old })).body.user.primary_email, 'b@physics.example');
   // Domains are joined at the first sign-in only.
   const moved = await signIn('bob@chemistry.example');
   assert.equal(moved.primary_email, 'bob@chemistry.example');
-  const { memberships } = (
-    await service.business('/me', {
-      token: await service.issuer.token('bob', { email: 'bob@chemistry.example' }),
-    })
-  ).body;
-  assert.equal(memberships.length, 1);
+  const token = await service.issuer.token('bob', { email: 'bob@chemistry.example' });
+  assert.equal((await service.business('/me', { token })).body.memberships.length, 1);
 });
 
 test('an identity that was unbound opens the account no more, and rebinding gives it back', async (t) => {
@@ -258,9 +213,7 @@ test('an identity that was unbound opens the account no more, and rebinding give
   assert.equal(unbound.status, 0, unbound.stderr);
   assert.match(unbound.stderr, /subject-bob at \S+ is unbound.*\nThere are no identities/);
   assert.equal((await service.business('/me', { token })).status, 401);
-  const anew = await service.business('/me', { as: 'bob' });
-  assert.equal(anew.status, 401);
-  assert.match(anew.body.message, /This sign-in was taken from its account/);
+  refused(await service.business('/me', { as: 'bob' }), 401, /This sign-in was taken from its account/);
   assert.match((await admin('unbind', bob)).stderr, /has no such identity/);
   // Another identity with the verified address is the person; no token counts from the second of the change.
   service.advance(1_000);
@@ -307,35 +260,20 @@ test('of what a person was called before, no operation leaves anything, whicheve
     const entry = { actorUserId: systemUserId, reason: '', result: 'done' } as const;
     for (const operation of auditOperations())
       await appendAuditEntry(tx, {
-        ...entry,
-        operation,
-        target: former.join(),
-        reason: former.join(),
-        subjectUserId: id,
+        ...{ ...entry, operation, target: former.join(), reason: former.join(), subjectUserId: id },
         details: `${bob} → second@physics.example, Roberto Roe, bertie, albert, subject-of-bob of ${issuer}, another-of-bob`,
       });
-    await appendAuditEntry(tx, {
-      ...entry,
-      operation: 'followEmail',
-      target: other,
-      subjectUserId: other,
-      details: 'x → second@physics.example',
-    });
+    const about = { operation: 'followEmail', target: other, subjectUserId: other };
+    await appendAuditEntry(tx, { ...entry, ...about, details: 'x → second@physics.example' });
     await updateLifecycle(tx, { userId: id, state: 'deactivated' });
     await erasePerson(tx, id, () => 'mark');
   });
   const keys = auditKeys(dataDir);
   const deps = { store, key: () => keys().used, log: createLogger('silent'), now: Date.now };
   const erasures = startErasures(deps);
-  await eventually(
-    () => findErasure(store.read),
-    (left) => left === undefined,
-  );
+  await becomes(() => findErasure(store.read), undefined);
   await erasures.stop();
-  const rows = await store.read
-    .selectFrom('audit_entries')
-    .select(['operation', 'target', 'reason', 'details', 'subject_user_id'])
-    .execute();
+  const rows = await listRows(store.read, 'audit_entries', {});
   const theirs = rows.filter((row) => row.subject_user_id === id);
   assert.ok(theirs.length >= auditOperations().length);
   for (const name of [...former, 'second@physics.example', 'third@', 'albert']) {
@@ -343,7 +281,7 @@ test('of what a person was called before, no operation leaves anything, whicheve
     assert.deepEqual(left, [], name);
   }
   assert.equal(rows.filter(({ details }) => details === 'x → second@physics.example').length, 1);
-  assert.deepEqual(await store.read.selectFrom('former_names').selectAll().execute(), []);
+  assert.deepEqual(await listRows(store.read, 'former_names', {}), []);
 });
 
 test('what a stop leaves of an erasure, the next start does', async () => {
@@ -352,15 +290,7 @@ test('what a stop leaves of an erasure, the next start does', async () => {
   const { store, dataDir } = opened;
   const id = await userId(store, bob);
   await store.write(async (tx) => {
-    for (let i = 0; i < 120; i++)
-      await appendAuditEntry(tx, {
-        actorUserId: id,
-        operation: 'test',
-        target: `for ${bob}`,
-        reason: 'mine',
-        sourceAddress: '203.0.113.5',
-        result: 'done',
-      });
+    for (let i = 0; i < 120; i++) await appendAuditEntry(tx, { ...testEntry(`for ${bob}`), actorUserId: id });
     await updateLifecycle(tx, { userId: id, state: 'deactivated' });
     await erasePerson(tx, id, () => 'mark');
   });
@@ -374,10 +304,7 @@ test('what a stop leaves of an erasure, the next start does', async () => {
   await eventually(mentions, (count) => count < 120);
   await first.stop();
   const second = startErasures(deps);
-  await eventually(
-    () => findErasure(store.read),
-    (left) => left === undefined,
-  );
+  await becomes(() => findErasure(store.read), undefined);
   await second.stop();
   assert.equal(await mentions(), 0);
   if (!isOnFile) return;

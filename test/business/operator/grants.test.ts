@@ -4,187 +4,141 @@ import { deliveryOf } from '../../../src/api/business/clusters.ts';
 import { accessListState } from '../../../src/domain/access/manifest.ts';
 import type { Cluster } from '../../../src/domain/clusters/cluster.ts';
 import { alpha, beta, eventually, type Reply, startTestApp } from '../../support/app.ts';
+import { fieldsOf } from '../../support/fields.ts';
+import { refused } from '../../support/refused.ts';
 
-test('grants, as operators give and end them', async (t) => {
+test('a grant is in force until the second in which it expires or is revoked', async () => {
   await using service = await startTestApp();
-  const token = await service.issuer.token('guest', { email: 'guest@elsewhere.example' });
+  const holder = () => service.issuer.token('guest', { email: 'guest@elsewhere.example' });
+  const token = await holder();
   const create = (body: object, key?: string) =>
     service.write('/operator/grants', { as: 'root', body, ...(key && { key }) });
+  const revoke = (id: string) => service.write(`/operator/grants/${id}/revoke`, { as: 'root' });
   const own = async () => (await service.business('/me/resource-grants', { token })).body.grants;
   const all = async () => (await service.business('/operator/grants', { as: 'root' })).body.grants;
   const wish = { email: 'Guest@elsewhere.example', cluster_id: beta, relation: 'kubernetes.developer' };
 
-  await t.test('the holder gets an account, sees the grant, and passes the gate', async () => {
-    assert.equal((await service.business('/me', { token })).status, 401);
-    const made = await create({ ...wish, scope: 'team-a', role_id: 'trainers' });
-    assert.equal(made.status, 201);
-    assert.equal(made.body.cluster_name, 'beta');
-    const { id, granted_at, granted_by, user_id, ...grant } = made.body.grant;
-    assert.ok(id.startsWith('grant_') && granted_at && granted_by.startsWith('user_') && user_id);
-    assert.deepEqual(grant, {
-      resource_kind: 'kubernetes_cluster',
-      resource_id: beta,
-      username: 'guest@elsewhere.example',
-      relation: 'kubernetes.developer',
-      scope: 'team-a',
-      role_id: 'trainers',
-    });
-    assert.deepEqual(await own(), [made.body.grant]);
-    assert.deepEqual(
-      (await all()).map((one: Reply['body']) => one.grant.id),
-      [id],
-    );
-    const again = await create({ ...wish, scope: 'team-a', role_id: 'trainers' });
-    assert.equal(again.status, 409, 'held already');
+  // The holder gets an account, and sees the grant.
+  assert.equal((await service.business('/me', { token })).status, 401);
+  const scoped = { ...wish, scope: 'team-a', role_id: 'trainers' };
+  const { status, body } = await create(scoped);
+  assert.deepEqual([status, body.cluster_name], [201, 'beta']);
+  const { id, granted_at, granted_by, user_id, ...grant } = body.grant;
+  assert.ok(id.startsWith('grant_') && granted_at && granted_by.startsWith('user_') && user_id);
+  assert.deepEqual(grant, {
+    ...{ resource_kind: 'kubernetes_cluster', resource_id: beta, username: 'guest@elsewhere.example' },
+    ...{ relation: 'kubernetes.developer', scope: 'team-a', role_id: 'trainers' },
   });
+  assert.deepEqual(await own(), [body.grant]);
+  assert.deepEqual(fieldsOf(fieldsOf(await all(), 'grant') as Reply['body'][], 'id'), [id]);
+  assert.equal((await create(scoped)).status, 409, 'held already');
 
-  await t.test('a role that gives more than the relation is refused unless it is meant', async () => {
-    const wider = { ...wish, relation: 'kubernetes.viewer', scope: 'wide', role_id: 'cluster-admin' };
-    const refused = await create(wider);
-    assert.deepEqual([refused.status, refused.body.code], [400, 'invalid_request']);
-    assert.match(refused.body.message ?? refused.body.detail, /gives more than .*set allow_wider_role/);
-    const made = await create({ ...wider, allow_wider_role: true });
-    assert.deepEqual([made.status, made.body.grant.role_id], [201, 'cluster-admin']);
-    await service.write(`/operator/grants/${made.body.grant.id}/revoke`, { as: 'root' });
-  });
+  const wider = { ...wish, relation: 'kubernetes.viewer', scope: 'wide', role_id: 'cluster-admin' };
+  refused(await create(wider), 400, 'invalid_request', /gives more than .*set allow_wider_role/);
+  const meant = await create({ ...wider, allow_wider_role: true });
+  assert.deepEqual([meant.status, meant.body.grant.role_id], [201, 'cluster-admin']);
+  await revoke(meant.body.grant.id);
 
-  await t.test('it is not live from the second on in which it expires', async () => {
-    const expires_at = new Date(Date.now() + 60_000).toISOString();
-    const made = await create({ ...wish, expires_at });
-    assert.equal(made.body.grant.expires_at, expires_at);
-    const gate = `/resource-access?kind=kubernetes_cluster&id=${beta}&gate=kubernetes`;
-    assert.equal((await service.business(`${gate}&scope=elsewhere`, { token })).status, 200);
-    assert.equal((await service.platform(`/clusters/${beta}?businessOrgId=org_x`, { token })).status, 404);
-    service.advance(60_000);
-    const again = await service.issuer.token('guest', { email: 'guest@elsewhere.example' });
-    assert.equal((await service.business(`${gate}&scope=elsewhere`, { token: again })).status, 403);
-    assert.equal((await own()).length, 1);
-    assert.equal((await all()).length, 1);
-  });
+  const expires_at = new Date(Date.now() + 60_000).toISOString();
+  const brief = await create({ ...wish, expires_at }, 'replayed');
+  assert.equal(brief.body.grant.expires_at, expires_at);
+  const gate = `/resource-access?kind=kubernetes_cluster&id=${beta}&gate=kubernetes&scope=elsewhere`;
+  const passes = async () => (await service.business(gate, { token: await holder() })).status;
+  assert.equal(await passes(), 200);
+  assert.equal((await service.platform(`/clusters/${beta}?businessOrgId=org_x`, { token })).status, 404);
+  service.advance(60_000);
+  assert.deepEqual([await passes(), (await own()).length, (await all()).length], [403, 1, 1]);
+  const again = await create({ ...wish, expires_at }, 'replayed');
+  assert.deepEqual([again.status, again.body], [200, brief.body], 'a replay, though the grant has expired');
+  assert.equal((await create({ ...wish, expires_at })).status, 400, 'a new request');
 
-  await t.test('a replay is 200 with the first result, though the grant has expired', async () => {
-    // The clock was moved on.
-    const soon = new Date(Date.now() + 120_000).toISOString();
-    const body = { ...wish, scope: 'team-r', expires_at: soon };
-    const first = await create(body, 'replayed');
-    assert.equal(first.status, 201);
-    service.advance(120_000);
-    const again = await create(body, 'replayed');
-    assert.deepEqual([again.status, again.body], [200, first.body]);
-    assert.equal((await create(body)).status, 400, 'a new request');
-    service.advance(-120_000);
-    await service.write(`/operator/grants/${first.body.grant.id}/revoke`, { as: 'root' });
-  });
+  const { status: revoked, body: last } = await revoke(id);
+  assert.deepEqual([revoked, last.grant.id, await own()], [200, id, []]);
+  assert.equal((await service.platform(`/clusters/${beta}?businessOrgId=x`, { token })).status, 403);
+  assert.equal((await revoke(id)).status, 200, 'again: nothing changes');
 
-  await t.test('nor from the second on in which it is revoked; revoking again changes nothing', async () => {
-    const [{ id }] = await own();
-    const revoke = () => service.write(`/operator/grants/${id}/revoke`, { as: 'root' });
-    const { status, body } = await revoke();
-    assert.deepEqual([status, body.grant.id], [200, id]);
-    assert.deepEqual(await own(), []);
-    assert.equal((await service.platform(`/clusters/${beta}?businessOrgId=x`, { token })).status, 403);
-    assert.equal((await revoke()).status, 200);
-  });
-
-  await t.test('what cannot be granted is refused in words', async () => {
-    for (const [body, status] of [
-      [{ expires_at: '2020-01-01T00:00:00Z' }, 400],
-      [{ expires_at: 'tomorrow' }, 422],
-      [{ relation: 'slurm.admin' }, 422],
-      [{ scope: 'Not A Namespace' }, 422],
-      [{ cluster_id: '00000000-0000-4000-8000-000000000000' }, 404],
-      [{ email: 'nobody' }, 422],
-    ] as const) {
-      assert.equal((await create({ ...wish, ...body })).status, status, JSON.stringify(body));
-    }
-  });
+  for (const [wrong, expected] of [
+    [{ expires_at: '2020-01-01T00:00:00Z' }, 400],
+    [{ expires_at: 'tomorrow' }, 422],
+    [{ relation: 'slurm.admin' }, 422],
+    [{ scope: 'Not A Namespace' }, 422],
+    [{ cluster_id: '00000000-0000-4000-8000-000000000000' }, 404],
+    [{ email: 'nobody' }, 422],
+  ] as const) {
+    assert.equal((await create({ ...wish, ...wrong })).status, expected, JSON.stringify(wrong));
+  }
 });
 
-test('clusters, as operators take them into service and out of it', async (t) => {
+test('operators take clusters into service and out of it', async () => {
   await using service = await startTestApp();
   const find = async (name: string): Promise<Reply['body']> =>
     (await service.business('/operator/clusters', { as: 'root' })).body.clusters.find(
       (one: Reply['body']) => one.name === name,
     );
   const gamma = {
-    name: 'gamma',
-    organization: 'physics',
-    scheduler: 'sunk',
+    ...{ name: 'gamma', organization: 'physics', scheduler: 'sunk' },
     site: { id: 'room-2', name: 'Machine room 2' },
     simulated: { computeNodes: 1, gpusPerNode: 4, applyMs: 20 },
   };
+  const create = (body: object = gamma) => service.write('/operator/clusters', { as: 'root', body });
   const org = (await service.business('/me', { as: 'ada' })).body.default_org_id;
+  const shown = async (id: string) =>
+    (await service.business(`/organizations/${org}/clusters/${id}`, { as: 'ada' })).body;
 
-  await t.test('a new one is provisioned, becomes active, and gets its access list', async () => {
-    const made = await service.write('/operator/clusters', { as: 'root', body: gamma });
-    assert.equal(made.status, 201);
-    assert.equal(made.body.cluster.state, 'provisioning');
-    assert.deepEqual(
-      [made.body.organization_slug, made.body.site, made.body.drivers],
-      ['physics', gamma.site, ['simulated']],
-    );
-    const active = await eventually(
-      () => find('gamma'),
-      (one) => one?.cluster.state === 'active' && one.access_list?.state === 'converged',
-    );
-    const { generation, accepted_generation: accepted, applied_generation: applied } = active.access_list;
-    assert.ok(accepted === generation && applied === generation);
-    // How the passes go depends on how far this one is.
-    const sidesOf = (one: Reply['body']) =>
-      one.sides.map(({ next_try_at: _next, failures: _failures, ...side }: Reply['body']) => side);
-    const well = { failure: null, failing_since: null };
-    assert.deepEqual(sidesOf(made.body), [
-      { side: 'slurm', state: 'unreported', observed_at: null, ...well },
-    ]);
-    const { observed_at: at } = active;
-    assert.deepEqual(sidesOf(active), [{ side: 'slurm', state: 'reported', observed_at: at, ...well }]);
-    const { version, lifecycle_version: _, ...cluster } = active.cluster;
-    assert.ok(version > made.body.cluster.version && cluster.infrastructure_ready_at !== null);
-    const shown = await service.business(`/organizations/${org}/clusters/${cluster.id}`, { as: 'ada' });
-    assert.deepEqual(shown.body, active.cluster);
-  });
+  // A new one is provisioned, becomes active, and gets its access list.
+  const { status, body: made } = await create();
+  assert.deepEqual([status, made.cluster.state], [201, 'provisioning']);
+  const { organization_slug, site, drivers } = made;
+  assert.deepEqual([organization_slug, site, drivers], ['physics', gamma.site, ['simulated']]);
+  const active = await eventually(
+    () => find('gamma'),
+    (one) => one?.cluster.state === 'active' && one.access_list?.state === 'converged',
+  );
+  const { generation, accepted_generation: accepted, applied_generation: applied } = active.access_list;
+  assert.deepEqual([accepted, applied], [generation, generation]);
+  // How the passes go depends on how far this one is.
+  const sidesOf = (one: Reply['body']) =>
+    one.sides.map(({ next_try_at: _next, failures: _failures, ...side }: Reply['body']) => side);
+  const well = { side: 'slurm', failure: null, failing_since: null };
+  assert.deepEqual(sidesOf(made), [{ ...well, state: 'unreported', observed_at: null }]);
+  assert.deepEqual(sidesOf(active), [{ ...well, state: 'reported', observed_at: active.observed_at }]);
+  const { id, version, infrastructure_ready_at } = active.cluster;
+  assert.ok(version > made.cluster.version && infrastructure_ready_at !== null);
+  assert.deepEqual(await shown(id), active.cluster);
 
-  await t.test('a name or an ID that is taken, no organization, no driver: refused', async () => {
-    for (const [body, status] of [
-      [gamma, 409],
-      [{ ...gamma, name: 'delta', id: alpha }, 409],
-      [{ ...gamma, name: 'delta', organization: 'nobody' }, 404],
-      [{ ...gamma, name: 'delta', simulated: undefined }, 400],
-      [{ ...gamma, name: 'del ta' }, 422],
-      [{ ...gamma, name: 'delta', id: 'x' }, 400],
-    ] as const) {
-      const reply = await service.write('/operator/clusters', { as: 'root', body });
-      assert.equal(reply.status, status, JSON.stringify(body));
-    }
-  });
+  for (const [change, expected] of [
+    [{ name: 'gamma' }, 409],
+    [{ id: alpha }, 409],
+    [{ organization: 'nobody' }, 404],
+    [{ simulated: undefined }, 400],
+    [{ name: 'del ta' }, 422],
+    [{ id: 'x' }, 400],
+  ] as const) {
+    const { status: was } = await create({ ...gamma, name: 'delta', ...change });
+    assert.equal(was, expected, JSON.stringify(change));
+  }
 
-  await t.test('a release is releasing at once, and released when what we put there is gone', async () => {
-    const { cluster } = await find('gamma');
-    const release = () => service.write(`/operator/clusters/${cluster.id}/release`, { as: 'root' });
-    const { status, body } = await release();
-    assert.deepEqual([status, body.cluster.state, body.cluster.cleanup_state], [200, 'releasing', 'pending']);
-    assert.match(body.cluster.end_command_id, /^command_/);
-    const released = await eventually(
-      () => find('gamma'),
-      (one) => one.cluster.state === 'released',
-    );
-    assert.ok(released.cluster.teardown_completed_at);
-    assert.equal((await release()).body.cluster.state, 'released');
-    const ssh = await service.platform(`/clusters/${cluster.id}/ssh-access?organizationId=${org}`, {
-      as: 'ada',
-    });
-    assert.deepEqual([ssh.body.ready, ssh.body.reason], [false, 'cluster_inactive']);
-
-    // Its name is free, and it has another one then: version and updated_at say so.
-    assert.equal((await service.write('/operator/clusters', { as: 'root', body: gamma })).status, 201);
-    const { body: after } = await service.business(`/organizations/${org}/clusters/${cluster.id}`, {
-      as: 'ada',
-    });
-    assert.equal(after.version, released.cluster.version + 1);
-    assert.ok(after.updated_at > released.cluster.updated_at);
-    const running = await service.platform(`/clusters/${cluster.id}?businessOrgId=${org}`, { as: 'ada' });
-    assert.notEqual(running.body.spec.name, 'gamma');
-  });
+  // A release is releasing at once, and released when what we put there is gone.
+  const release = async () => service.write(`/operator/clusters/${id}/release`, { as: 'root' });
+  const { cluster } = (await release()).body;
+  assert.deepEqual([cluster.state, cluster.cleanup_state], ['releasing', 'pending']);
+  assert.match(cluster.end_command_id, /^command_/);
+  const { cluster: released } = await eventually(
+    () => find('gamma'),
+    (one) => one.cluster.state === 'released',
+  );
+  assert.ok(released.teardown_completed_at);
+  assert.equal((await release()).body.cluster.state, 'released');
+  const path = `/clusters/${id}/ssh-access?organizationId=${org}`;
+  const { ready, reason } = (await service.platform(path, { as: 'ada' })).body;
+  assert.deepEqual([ready, reason], [false, 'cluster_inactive']);
+  // Its name is free, and it has another one then: version and updated_at say so.
+  assert.equal((await create()).status, 201);
+  const after = await shown(id);
+  assert.equal(after.version, released.version + 1);
+  assert.ok(after.updated_at > released.updated_at);
+  const running = await service.platform(`/clusters/${id}?businessOrgId=${org}`, { as: 'ada' });
+  assert.notEqual(running.body.spec.name, 'gamma');
 });
 
 test('a release ends the grants on the cluster, and the state of its access list no longer changes', async () => {
@@ -251,8 +205,7 @@ test('organizations, as operators make them', async () => {
   assert.equal((await create({ ...wish, slug: 'biology-2' })).status, 409, 'the domain joins another');
   assert.equal((await create({ ...wish, slug: 'Biology' })).status, 422);
 
-  const update = (body: object) =>
-    service.write(`/operator/organizations/${org}`, { as: 'root', method: 'PUT', body });
+  const update = (body: object) => service.put('root', `/operator/organizations/${org}`, body);
   const renamed = await update({ display_name: 'Life sciences' });
   assert.equal(renamed.body.organization.display_name, 'Life sciences');
   assert.deepEqual(renamed.body.auto_join_domains, ['biology.example'], 'what is left out stays');
@@ -261,10 +214,7 @@ test('organizations, as operators make them', async () => {
   const ben = await service.issuer.token('ben', { email: 'ben@biology.example' });
   assert.equal((await service.business('/me', { token: ben })).status, 401);
   const { body } = await service.business(`/organizations/${org}/members`, { as: 'root' });
-  assert.deepEqual(
-    body.members.map(({ email }: Reply['body']) => email),
-    ['bea@biology.example', 'bo@biology.example'],
-  );
+  assert.deepEqual(fieldsOf(body.members, 'email'), ['bea@biology.example', 'bo@biology.example']);
 });
 
 test('an organization is retired by an owner, or an operator, once its clusters are released', async () => {
@@ -272,8 +222,7 @@ test('an organization is retired by an owner, or an operator, once its clusters 
   const org = (await service.business('/me', { as: 'ada' })).body.default_org_id;
   const retire = (as: string) => service.write(`/organizations/${org}/retire`, { as });
   for (const as of ['ada', 'root']) {
-    const early = await retire(as);
-    assert.deepEqual([early.status, early.body.code], [409, 'invalid_state']);
+    refused(await retire(as), 409, 'invalid_state');
   }
   for (const id of [alpha, beta]) await service.write(`/operator/clusters/${id}/release`, { as: 'root' });
   const retired = await eventually(

@@ -31,8 +31,7 @@ async function requireWhole(store: Store): Promise<number> {
 }
 
 test('whatever text an entry of the audit trail is given, its hash is of the text that is stored', async () => {
-  await using opened = await openTestStore(physics);
-  const { store } = opened;
+  await using store = await openTestStore(physics);
   const before = await requireWhole(store);
   const fields = ['operation', 'target', 'reason', 'sourceAddress', 'result', 'details'] as const;
   const ids = ['organizationId', 'clusterId', 'subjectUserId'] as const;

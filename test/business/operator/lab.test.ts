@@ -7,9 +7,10 @@ import { takeSteps } from '../../../src/store/data-dir/lab.ts';
 import { listAllLiveGrants } from '../../../src/store/organizations/grants.ts';
 import { createOrganization } from '../../../src/store/organizations/organizations.ts';
 import { createPerson } from '../../../src/store/people/people.ts';
-import { alpha, eventually, physics, startTestApp } from '../../support/app.ts';
+import { alpha, eventually, physics, type Reply, startTestApp } from '../../support/app.ts';
+import { refused } from '../../support/refused.ts';
 import { newPublicKey } from '../../support/ssh-keys.ts';
-import { openTestStore } from '../../support/store.ts';
+import { openTestStore, requireRow } from '../../support/store.ts';
 
 const [alphaCluster, betaCluster] = physics.clusters ?? [];
 if (!alphaCluster?.simulated || !betaCluster) throw new Error('unreachable');
@@ -22,7 +23,7 @@ const lab: Lab = {
   clusters: [{ ...alphaCluster, simulated: { ...alphaCluster.simulated, runningJobs: [job] } }, betaCluster],
 };
 
-test('an installation as a lab file', async (t) => {
+test('an installation is exported, planned and applied as a lab file, all of it or nothing', async () => {
   await using service = await startTestApp({ lab });
   const plan = (given: Lab) =>
     service.business('/operator/lab/plan', {
@@ -36,136 +37,114 @@ test('an installation as a lab file', async (t) => {
   const done = (reply: { body: { changes: { action: string; name: string }[] } }) =>
     reply.body.changes.map(({ action, name }) => `${action} ${name}`);
 
-  await t.test('links of a cluster can change, which is no new configuration', async () => {
-    const version = async () =>
-      await service.app.store.read
-        .selectFrom('clusters')
-        .select('desired_generation')
-        .where('name', '=', 'alpha')
-        .executeTakeFirstOrThrow();
-    const before = await version();
-    const links = [{ name: 'Utilisation', url: 'https://grafana.example.org' }];
-    const alpha = (await exported()).clusters?.find(({ name }) => name === 'alpha');
-    assert.ok(alpha);
-    const file = { clusters: [{ ...alpha, links }] };
-    assert.deepEqual(done(await apply(file)), ['update alpha']);
-    assert.deepEqual(done(await apply(file)), []);
-    assert.deepEqual((await exported()).clusters?.find(({ name }) => name === 'alpha')?.links, links);
-    assert.deepEqual(await version(), before);
-    const bad = { clusters: [{ ...alpha, links: [{ name: 'x', url: 'javascript:alert(1)' }] }] };
-    assert.equal((await apply(bad as Lab)).status, 422);
-    assert.deepEqual(done(await apply({ clusters: [{ ...alpha, links: [] }] })), ['update alpha']);
-  });
+  // Links of a cluster can change, which is no new configuration.
+  const version = async () =>
+    (await requireRow(service.app.store.read, 'clusters', { name: 'alpha' })).desired_generation;
+  const alphaOf = (file: Lab) => file.clusters?.find(({ name }) => name === 'alpha');
+  const generation = await version();
+  const links = [{ name: 'Utilisation', url: 'https://grafana.example.org' }];
+  const shown = alphaOf(await exported());
+  assert.ok(shown);
+  const linked = { clusters: [{ ...shown, links }] };
+  assert.deepEqual(done(await apply(linked)), ['update alpha']);
+  assert.deepEqual(done(await apply(linked)), []);
+  assert.deepEqual([alphaOf(await exported())?.links, await version()], [links, generation]);
+  const bad = { clusters: [{ ...shown, links: [{ name: 'x', url: 'javascript:alert(1)' }] }] };
+  assert.equal((await apply(bad as Lab)).status, 422);
+  assert.deepEqual(done(await apply({ clusters: [{ ...shown, links: [] }] })), ['update alpha']);
 
-  await t.test('a plan changes nothing, and is what applying then does', async () => {
-    const before = await exported();
-    const wanted = withMembers(
-      { email: 'zoe@physics.example', role: 'member', username: 'zoe', permissions: ['clusters.ssh'] },
-      { email: 'eve@physics.example', role: 'admin' },
-    );
-    const planned = await plan(wanted);
-    assert.equal(planned.status, 200, JSON.stringify(planned.body));
-    assert.deepEqual(await exported(), before);
-    assert.deepEqual(done(planned), [
-      'create zoe@physics.example',
-      'create physics/zoe@physics.example',
-      'update physics/eve@physics.example',
-    ]);
-    assert.deepEqual(planned.body.restarts, [], 'nobody has a key, so no login account comes or goes');
-    const applied = await apply(wanted);
-    assert.deepEqual(applied.body, planned.body);
-    assert.deepEqual((await apply(wanted)).body.changes, [], 'idempotent');
-  });
+  // A plan changes nothing, and is what applying then does.
+  const before = await exported();
+  const wanted = withMembers(
+    { email: 'zoe@physics.example', role: 'member', username: 'zoe', permissions: ['clusters.ssh'] },
+    { email: 'eve@physics.example', role: 'admin' },
+  );
+  const planned = await plan(wanted);
+  assert.equal(planned.status, 200, JSON.stringify(planned.body));
+  assert.deepEqual(await exported(), before);
+  assert.deepEqual(done(planned), [
+    'create zoe@physics.example',
+    'create physics/zoe@physics.example',
+    'update physics/eve@physics.example',
+  ]);
+  assert.deepEqual(planned.body.restarts, [], 'nobody has a key, so no login account comes or goes');
+  const applied = await apply(wanted);
+  assert.deepEqual(applied.body, planned.body);
+  assert.deepEqual((await apply(wanted)).body.changes, [], 'idempotent');
 
-  await t.test('a plan says which accounts come and go, what restarts, and whose jobs end', async () => {
-    for (const as of ['bob', 'eve'])
-      await service.write('/me/ssh-keys', { as, body: { public_key: newPublicKey() } });
-    const wanted = withMembers({ email: 'bob@physics.example', role: 'member', permissions: [] });
-    const { body } = await plan(wanted);
-    const [{ ended_jobs, ...restart }, ...more] = body.restarts;
-    assert.deepEqual(more, []);
-    assert.deepEqual(restart, {
-      ...{ cluster_id: alpha, cluster_name: 'alpha', added: [], removed: ['bob'] },
-      restarts: ['login', 'controller', 'accounting', 'compute'],
-    });
-    // The keys' own restart of the compute nodes may have ended the job by now.
-    assert.ok(ended_jobs.length === 0 || ended_jobs[0].id === '42');
+  // A plan says which accounts come and go, what restarts, and whose jobs end.
+  for (const as of ['bob', 'eve'])
+    await service.write('/me/ssh-keys', { as, body: { public_key: newPublicKey() } });
+  const less = withMembers({ email: 'bob@physics.example', role: 'member', permissions: [] });
+  const [{ ended_jobs, ...restart }, ...more] = (await plan(less)).body.restarts;
+  assert.deepEqual(more, []);
+  assert.deepEqual(restart, {
+    ...{ cluster_id: alpha, cluster_name: 'alpha', added: [], removed: ['bob'] },
+    restarts: ['login', 'controller', 'accounting', 'compute'],
   });
+  // The keys' own restart of the compute nodes may have ended the job by now.
+  assert.ok(ended_jobs.length === 0 || ended_jobs[0].id === '42');
 
-  await t.test('all of it or nothing', async () => {
-    const before = await exported();
-    const wanted: Lab = {
-      users: [{ email: 'first@physics.example' }],
-      organizations: [{ slug: 'chemistry', name: 'C', autoJoinDomains: ['new.example'] }],
-      clusters: [{ ...alphaCluster, scheduler: 'kubernetes' }],
-    };
-    const { status, body } = await apply(wanted);
-    assert.deepEqual([status, body.code], [409, 'invalid_state']);
-    assert.deepEqual(await exported(), before);
-  });
+  // All of it or nothing.
+  const untouched = await exported();
+  const impossible: Lab = {
+    users: [{ email: 'first@physics.example' }],
+    organizations: [{ slug: 'chemistry', name: 'C', autoJoinDomains: ['new.example'] }],
+    clusters: [{ ...alphaCluster, scheduler: 'kubernetes' }],
+  };
+  refused(await apply(impossible), 409, 'invalid_state');
+  assert.deepEqual(await exported(), untouched);
 
-  await t.test('a file that is not of the shape is 422 and names the place', async () => {
-    const { status, body } = await apply({
-      clusters: [{ name: 'x', organization: 'physics', organisation: 'x' }],
-    } as never);
-    assert.equal(status, 422);
-    assert.match(body.message, /lab\.clusters\.0\.organisation/);
-    assert.equal((await apply({ users: [{ email: 'a@b.c' }, { email: 'A@b.c' }] })).status, 400);
-  });
+  const misshapen = { clusters: [{ name: 'x', organization: 'physics', organisation: 'x' }] };
+  refused(await apply(misshapen as Lab), 422, /lab\.clusters\.0\.organisation/);
+  assert.equal((await apply({ users: [{ email: 'a@b.c' }, { email: 'A@b.c' }] })).status, 400);
 
-  await t.test('prune takes away members, grants and clusters that the file leaves out', async () => {
-    await apply({ grants: [{ user: 'guest@y.example', cluster: 'beta', relation: 'kubernetes.viewer' }] });
-    const file = await exported();
-    const wanted: Lab = {
-      ...file,
-      grants: [],
-      clusters: file.clusters?.filter((cluster) => cluster.name === 'alpha') ?? [],
-      organizations:
-        file.organizations?.map((organization) => ({
-          ...organization,
-          members: organization.members?.filter((member) => member.username !== 'zoe') ?? [],
-        })) ?? [],
-    };
-    assert.deepEqual((await apply(wanted)).body.changes, [], 'nothing is removed unless asked for');
-    assert.deepEqual(done(await apply(wanted, true)), [
-      'remove guest@y.example kubernetes.viewer on beta',
-      'remove beta',
-      'remove physics/zoe@physics.example',
-    ]);
-    const clusters = () => service.business('/operator/clusters', { as: 'root' });
-    await eventually(clusters, ({ body }) =>
-      body.clusters.some(
-        (one: { name: string; cluster: { state: string } }) =>
-          one.name === 'beta' && one.cluster.state === 'released',
-      ),
-    );
-    assert.deepEqual((await apply(wanted, true)).body.changes, []);
-  });
+  // Prune takes away members, grants and clusters that the file leaves out.
+  await apply({ grants: [{ user: 'guest@y.example', cluster: 'beta', relation: 'kubernetes.viewer' }] });
+  const file = await exported();
+  const pruned: Lab = {
+    ...file,
+    grants: [],
+    clusters: file.clusters?.filter((cluster) => cluster.name === 'alpha') ?? [],
+    organizations:
+      file.organizations?.map((organization) => ({
+        ...organization,
+        members: organization.members?.filter((member) => member.username !== 'zoe') ?? [],
+      })) ?? [],
+  };
+  assert.deepEqual((await apply(pruned)).body.changes, [], 'nothing is removed unless asked for');
+  assert.deepEqual(done(await apply(pruned, true)), [
+    'remove guest@y.example kubernetes.viewer on beta',
+    'remove beta',
+    'remove physics/zoe@physics.example',
+  ]);
+  const clusters = () => service.business('/operator/clusters', { as: 'root' });
+  await eventually(clusters, ({ body }) =>
+    body.clusters.some((one: Reply['body']) => one.name === 'beta' && one.cluster.state === 'released'),
+  );
+  assert.deepEqual((await apply(pruned, true)).body.changes, []);
 
-  await t.test('the name of a released cluster is free again', async () => {
-    const { id: _, ...beta } = betaCluster;
-    assert.deepEqual(done(await apply({ clusters: [beta] })), ['create beta']);
-    const { body } = await apply({ clusters: [{ ...betaCluster, name: 'delta' }] });
-    assert.equal(body.code, 'invalid_state', 'an ID never comes back');
-  });
+  // The name of a released cluster is free again.
+  const { id: _, ...beta } = betaCluster;
+  assert.deepEqual(done(await apply({ clusters: [beta] })), ['create beta']);
+  const again = await apply({ clusters: [{ ...betaCluster, name: 'delta' }] });
+  assert.equal(again.body.code, 'invalid_state', 'an ID never comes back');
 
-  await t.test('new settings of a simulated cluster take effect', async () => {
-    const simulated = { computeNodes: 3, gpusPerNode: 4, applyMs: 20 };
-    assert.deepEqual(done(await apply({ clusters: [{ ...alphaCluster, simulated }] })), ['update alpha']);
-    const machines = () => service.business(`/operator/clusters/${alpha}/machines`, { as: 'root' });
-    await eventually(machines, ({ body }) => body.machines?.length === 3 && body.machines[0].gpu_count === 4);
-  });
+  // New settings of a simulated cluster take effect.
+  const simulated = { computeNodes: 3, gpusPerNode: 4, applyMs: 20 };
+  assert.deepEqual(done(await apply({ clusters: [{ ...alphaCluster, simulated }] })), ['update alpha']);
+  const machines = () => service.business(`/operator/clusters/${alpha}/machines`, { as: 'root' });
+  await eventually(machines, ({ body }) => body.machines?.length === 3 && body.machines[0].gpu_count === 4);
 
-  await t.test('each step is in the audit trail under the command', async () => {
-    await apply({ users: [{ email: 'u1@x.example' }, { email: 'u2@x.example' }] });
-    const { body } = await service.business('/operator/audit?limit=1000', { as: 'root' });
-    const [one, two, whole] = body.entries.slice(-3);
-    assert.deepEqual(
-      [one.operation, one.target, two.target, whole.operation, whole.details],
-      ['operatorApplyLab.person.create', 'u1@x.example', 'u2@x.example', 'operatorApplyLab', '2 changes'],
-    );
-    assert.equal(new Set([one, two, whole].map((entry) => entry.command_id)).size, 1);
-  });
+  // Each step is in the audit trail under the command.
+  await apply({ users: [{ email: 'u1@x.example' }, { email: 'u2@x.example' }] });
+  const { entries } = (await service.business('/operator/audit?limit=1000', { as: 'root' })).body;
+  const [one, two, whole] = entries.slice(-3);
+  assert.deepEqual(
+    [one.operation, one.target, two.target, whole.operation, whole.details],
+    ['operatorApplyLab.person.create', 'u1@x.example', 'u2@x.example', 'operatorApplyLab', '2 changes'],
+  );
+  assert.equal(new Set([one, two, whole].map((entry) => entry.command_id)).size, 1);
 });
 
 test('a plan that releases a cluster says whose jobs end with it', async () => {
@@ -183,8 +162,7 @@ test('a plan that releases a cluster says whose jobs end with it', async () => {
 });
 
 test('a grant that ends in a lab file costs as little as one that begins, however many there are', async () => {
-  await using opened = await openTestStore();
-  const { store } = opened;
+  await using store = await openTestStore();
   const people = 200;
   const emailOf = (n: number) => `person-${n}@elsewhere.example`;
   const relation = 'kubernetes.viewer' as const;

@@ -1,4 +1,5 @@
 /** What must be mended, when it is tried again, and what the service says of its keys and backups. */
+
 import assert from 'node:assert/strict';
 import { mkdirSync, rmdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,6 +8,7 @@ import { noteBackupFailure, noteDrill, noteKeptBackup } from '../../../src/store
 import { setSimulated } from '../../platform/support.ts';
 import { alpha, eventually, startTestApp } from '../../support/app.ts';
 import { temporaryDirectory } from '../../support/directory.ts';
+import { fieldsOf } from '../../support/fields.ts';
 import { isOnFile } from '../../support/store.ts';
 
 test('GET /operator/problems: in a sentence, newest first, with the one thing to do and the next try', async () => {
@@ -79,7 +81,7 @@ test('GET /operator/problems: a copy of the audit trail that cannot be written, 
   await using service = await startTestApp({ config: { audit: { file } } });
   rmSync(file, { force: true });
   mkdirSync(file);
-  await service.write('/me/login-preferences', { as: 'ada', method: 'PUT', body: { shell: '/bin/zsh' } });
+  await service.put('ada', '/me/login-preferences', { shell: '/bin/zsh' });
   const list = async () => {
     const { body } = await service.business('/operator/problems', { as: 'root' });
     return body.problems.filter(({ area }: { area: string }) => area === 'audit');
@@ -97,10 +99,7 @@ test('GET /operator/installation: keys, and the state of backups', async () => {
   await using service = await startTestApp();
   const get = async () => (await service.business('/operator/installation', { as: 'root' })).body;
   const before = await get();
-  assert.deepEqual(
-    before.keys.map(({ kind }: { kind: string }) => kind),
-    ['host', 'client', 'audit'],
-  );
+  assert.deepEqual(fieldsOf(before.keys, 'kind'), ['host', 'client', 'audit']);
   const gateway = (await service.business('/operator/gateway', { as: 'root' })).body;
   assert.equal(before.keys[0].current.line, gateway.host_key);
   const { key } = (await service.business('/operator/audit/heads', { as: 'root' })).body;
