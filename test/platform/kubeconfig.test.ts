@@ -2,8 +2,18 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parse } from 'yaml';
 import { kubeconfig as kubeconfigOf } from '../../src/domain/kubernetes/kubeconfig.ts';
-import { alpha, beta, eventually, loginless, physics, physicsWith, startTestApp } from '../support/app.ts';
-import { refused, setCluster, setSimulated, silence, tokenFor } from './support.ts';
+import {
+  alpha,
+  becomes,
+  beta,
+  eventually,
+  loginless,
+  physics,
+  physicsWith,
+  startTestApp,
+} from '../support/app.ts';
+import { refused } from '../support/refused.ts';
+import { setCluster, setSimulated, silence, tokenFor } from './support.ts';
 
 const soon = new Date(Math.floor(Date.now() / 1000) * 1000 + 3_600_000).toISOString();
 const later = new Date(Date.parse(soon) + 3_600_000).toISOString();
@@ -18,7 +28,7 @@ const grant = (name: string, cluster: string, rest = {}) => ({
   ...rest,
 });
 
-test('GET /clusters/{clusterId}/kubeconfig', async (t) => {
+test('kubectl gets a file without credentials, of clusters whose Kubernetes API is known to be ready', async () => {
   await using service = await startTestApp({
     identity: { kubernetes: { clientId: 'the-clusters', usernameClaim: 'email' } },
     lab: {
@@ -45,86 +55,63 @@ test('GET /clusters/{clusterId}/kubeconfig', async (t) => {
   const held = async (name: string, id = beta) =>
     kubeconfig({ token: await tokenFor(service, `${name}@elsewhere.example`) }, id);
   for (const id of [alpha, beta]) {
-    await eventually(
-      () => kubeconfig({ as: 'dora' }, id),
-      ({ status }) => status === 200,
-    );
+    await becomes(async () => (await kubeconfig({ as: 'dora' }, id)).status, 200);
   }
 
-  await t.test('a file for kubectl, with where the cluster is as the cluster itself reports it', async () => {
-    const { status, body, headers } = await kubeconfig();
-    assert.equal(status, 200);
-    assert.equal(headers.get('cache-control'), 'no-store');
-    assert.deepEqual(Object.keys(body), ['kubeconfig']);
-    const facts = {
-      ...{ clusterId: alpha, server: 'https://10.0.0.5:6443', certificateAuthority: pem },
-      ...{ issuer: service.issuer.url, clientId: 'the-clusters', usernameClaim: 'email' },
-    };
-    const file = kubeconfigOf({ ...facts, staysSignedIn: true });
-    assert.deepEqual(parse(body.kubeconfig), JSON.parse(JSON.stringify(file)));
-    assert.deepEqual(Object.keys(file.users[0]?.user ?? {}), ['exec'], 'no credential');
-    assert.equal((await kubeconfig({ as: 'ada' })).body.kubeconfig, body.kubeconfig, 'nothing of the caller');
+  const { status, body, headers } = await kubeconfig();
+  assert.deepEqual([status, headers.get('cache-control')], [200, 'no-store']);
+  assert.deepEqual(Object.keys(body), ['kubeconfig']);
+  const file = kubeconfigOf({
+    ...{ clusterId: alpha, server: 'https://10.0.0.5:6443', certificateAuthority: pem },
+    ...{ issuer: service.issuer.url, clientId: 'the-clusters', usernameClaim: 'email', staysSignedIn: true },
   });
+  assert.deepEqual(parse(body.kubeconfig), JSON.parse(JSON.stringify(file)));
+  assert.deepEqual(Object.keys(file.users[0]?.user ?? {}), ['exec'], 'no credential');
+  assert.equal((await kubeconfig({ as: 'ada' })).body.kubeconfig, body.kubeconfig, 'nothing of the caller');
 
-  await t.test('admitted by permission: no accessExpiresAt, though a grant expires', async () => {
-    assert.equal('accessExpiresAt' in (await kubeconfig({ as: 'dora' }, beta)).body, false);
-  });
-
-  await t.test('admitted by grants: accessExpiresAt is that of the one that lasts longest', async () => {
-    assert.equal((await held('longest')).body.accessExpiresAt, later);
-    assert.equal('accessExpiresAt' in (await held('longest', alpha)).body, false, 'another cluster');
-    assert.equal('accessExpiresAt' in (await held('forever')).body, false, 'one does not expire');
-  });
-
-  await t.test('admitted to one namespace, kubectl begins there', async () => {
-    const contextOf = async (name: string, id = beta) =>
-      parse((await held(name, id)).body.kubeconfig).contexts[0].context;
-    assert.deepEqual(await contextOf('longest'), { cluster: beta, user: beta, namespace: 'team-a' });
-    assert.deepEqual(await contextOf('longest', alpha), { cluster: alpha, user: alpha });
-  });
-
-  await t.test('the namespace that kubectl reads is the grant’s, whatever it is called', async () => {
-    for (const name of oddNames) {
-      const { kubeconfig: text } = (await held(`in-${name}`)).body;
-      for (const version of ['1.1', '1.2'] as const) {
-        assert.equal(parse(text, { version }).contexts[0].context.namespace, name);
-      }
-      assert.match(text, new RegExp(`namespace: "${name}"`));
+  // As long as the grant that lasts longest, and without an end where a permission admits.
+  assert.equal((await held('longest')).body.accessExpiresAt, later);
+  for (const one of [
+    await kubeconfig({ as: 'dora' }, beta),
+    await held('longest', alpha),
+    await held('forever'),
+  ]) {
+    assert.equal('accessExpiresAt' in one.body, false);
+  }
+  // Admitted to one namespace, kubectl begins there.
+  const contextOf = async (name: string, id = beta) =>
+    parse((await held(name, id)).body.kubeconfig).contexts[0].context;
+  assert.deepEqual(await contextOf('longest'), { cluster: beta, user: beta, namespace: 'team-a' });
+  assert.deepEqual(await contextOf('longest', alpha), { cluster: alpha, user: alpha });
+  for (const name of oddNames) {
+    const { kubeconfig: text } = (await held(`in-${name}`)).body;
+    for (const version of ['1.1', '1.2'] as const) {
+      assert.equal(parse(text, { version }).contexts[0].context.namespace, name);
     }
-  });
+    assert.match(text, new RegExp(`namespace: "${name}"`));
+  }
 
-  await t.test('409 when the Kubernetes API is not ready, or has not been said to be', async () => {
-    await setSimulated(service, alpha, { kubernetes: { ready: false } });
-    const { body } = await eventually(kubeconfig, ({ status }) => status !== 200);
-    assert.deepEqual([body.code, body.retryable], ['invalid_state', false]);
-    assert.match(body.message, /not ready/);
-    await setSimulated(service, alpha, { kubernetes: {} });
-    await eventually(kubeconfig, ({ status }) => status === 200);
-    await silence(service, alpha);
-    service.advance(121_000);
-    refused(await kubeconfig(), 409, 'invalid_state', /not reported/);
-    service.advance(-121_000);
-  });
-
-  await t.test('409 when the cluster is not active', async () => {
-    for (const state of ['provisioning', 'releasing', 'released']) {
-      await setCluster(service, alpha, { state });
-      refused(await kubeconfig(), 409, 'invalid_state', new RegExp(state));
-    }
-    refused(await kubeconfig({ as: 'bob' }), 403, 'forbidden');
-  });
+  await setSimulated(service, alpha, { kubernetes: { ready: false } });
+  refused(await eventually(kubeconfig, (reply) => reply.status !== 200), 409, 'invalid_state', /not ready/);
+  await setSimulated(service, alpha, { kubernetes: {} });
+  await becomes(async () => (await kubeconfig()).status, 200);
+  await silence(service, alpha);
+  service.advance(121_000);
+  refused(await kubeconfig(), 409, 'invalid_state', /not reported/);
+  service.advance(-121_000);
+  for (const state of ['provisioning', 'releasing', 'released']) {
+    await setCluster(service, alpha, { state });
+    refused(await kubeconfig(), 409, 'invalid_state', new RegExp(state));
+  }
+  refused(await kubeconfig({ as: 'bob' }), 403, 'forbidden');
 });
 
 test('503 where the installation offers no sign-in to Kubernetes, to all who may ask', async () => {
   await using service = await startTestApp({ lab: { ...physics, clusters: loginless } });
   const { org_id: org } = (await service.business('/me', { as: 'ada' })).body.memberships[0];
   const path = `/clusters/${beta}/kubeconfig?organizationId=${org}`;
-  refused(
-    await service.platform(path, { as: 'ada' }),
-    503,
-    'customer_kubernetes_login_not_configured',
-    /identity\.kubernetes/,
-  );
+  const code = 'customer_kubernetes_login_not_configured';
+  refused(await service.platform(path, { as: 'ada' }), 503, code, /identity\.kubernetes/);
   refused(await service.platform(path, { as: 'bob' }), 403, 'forbidden');
   const missing = path.replace(beta, '00000000-0000-4000-8000-000000000000');
   refused(await service.platform(missing, { as: 'ada' }), 404, 'not_found');

@@ -3,17 +3,13 @@ import { test } from 'node:test';
 import { clusterOptions, type OptionFacts, storageInventory } from '../../src/api/platform/options.ts';
 import { freshness, withTransitionTimes } from '../../src/domain/clusters/cluster.ts';
 import { defaultSharedVolumeBytes } from '../../src/domain/clusters/lab.ts';
+import { fieldsOf } from '../support/fields.ts';
 
 const now = Date.parse('2030-01-01T12:00:00.000Z');
+const ready = { status: 'True', observedGeneration: 3 } as const;
 const report = {
-  scheduler: { configured: 'sunk', ready: { status: 'True', observedGeneration: 3 } },
-  storage: {
-    ceph: true,
-    weka: true,
-    nfs: false,
-    quotaBytes: 500,
-    ready: { status: 'True', observedGeneration: 3 },
-  },
+  scheduler: { configured: 'sunk', ready },
+  storage: { ceph: true, weka: true, nfs: false, quotaBytes: 500, ready },
 } as const;
 const facts: OptionFacts = {
   clusterId: 'c',
@@ -43,60 +39,41 @@ const withReport = (
   };
 };
 
+const supported = { kubernetes: true, sunk: true };
+const offer = {
+  supported: { ceph: true, nfs: true },
+  purchase: { method: 'POST', path: '/organizations/org_1/purchases', target_cluster_id: 'c' },
+};
+
 test('available: configured values, readiness, what can be bought and where', () => {
   assert.deepEqual(clusterOptions(facts), {
-    state: 'available',
-    observedAt,
+    ...{ state: 'available', observedAt },
     scheduler: {
       configured: { state: 'configured', value: 'sunk' },
-      ready: { type: 'SUNKReady', status: 'True', observedGeneration: 3 },
-      supported: { kubernetes: true, sunk: true },
+      ready: { type: 'SUNKReady', ...ready },
+      supported,
     },
     storage: {
       configured: { ceph: 'configured', weka: 'configured', nfs: 'not_configured' },
-      quotaBytes: 500,
-      ready: { type: 'StorageReady', status: 'True', observedGeneration: 3 },
-      supported: { ceph: true, nfs: true },
-      purchase: { method: 'POST', path: '/organizations/org_1/purchases', target_cluster_id: 'c' },
+      ...{ quotaBytes: 500, ready: { type: 'StorageReady', ...ready }, ...offer },
     },
   });
 });
 
-const nothingKnown = {
-  scheduler: { configured: { state: 'unknown' }, supported: { kubernetes: true, sunk: true } },
-  storage: {
-    configured: { ceph: 'unknown', weka: 'unknown', nfs: 'unknown' },
-    supported: { ceph: true, nfs: true },
-    purchase: { method: 'POST', path: '/organizations/org_1/purchases', target_cluster_id: 'c' },
-  },
-};
-
-test('unknown without an observation in the last two minutes: configured values and readiness omitted', () => {
+test('configured values and readiness are omitted without a recent report, and out of service', () => {
+  const nothingKnown = {
+    scheduler: { configured: { state: 'unknown' }, supported },
+    storage: { configured: { ceph: 'unknown', weka: 'unknown', nfs: 'unknown' }, ...offer },
+  };
   const at = (age: number) => ({ ...facts, observation: { observedAt: now - age, report } });
+  const stale = { state: 'unknown', reason: 'observation_stale', ...nothingKnown };
   assert.equal(clusterOptions(at(120_000)).state, 'available');
-  assert.deepEqual(clusterOptions(at(120_001)), {
-    state: 'unknown',
-    reason: 'observation_stale',
-    observedAt: '2030-01-01T11:57:59.999Z',
-    ...nothingKnown,
-  });
-  assert.deepEqual(clusterOptions({ ...facts, observation: undefined }), {
-    state: 'unknown',
-    reason: 'observation_stale',
-    ...nothingKnown,
-  });
-});
-
-test('unavailable when the cluster is not provisioning or active, however recent its report', () => {
+  assert.deepEqual(clusterOptions(at(120_001)), { ...stale, observedAt: '2030-01-01T11:57:59.999Z' });
+  assert.deepEqual(clusterOptions({ ...facts, observation: undefined }), stale);
+  const unavailable = { state: 'unavailable', reason: 'cluster_not_active', observedAt, ...nothingKnown };
   for (const clusterState of ['releasing', 'released'] as const) {
-    assert.deepEqual(clusterOptions({ ...facts, clusterState }), {
-      state: 'unavailable',
-      reason: 'cluster_not_active',
-      observedAt,
-      ...nothingKnown,
-    });
-    const stale = { ...facts, clusterState, observation: { observedAt: now - 999_999, report } };
-    assert.equal(clusterOptions(stale).state, 'unavailable');
+    assert.deepEqual(clusterOptions({ ...facts, clusterState }), unavailable);
+    assert.equal(clusterOptions({ ...at(999_999), clusterState }).state, 'unavailable');
   }
   assert.equal(clusterOptions({ ...facts, clusterState: 'provisioning' }).state, 'available');
 });
@@ -104,35 +81,24 @@ test('unavailable when the cluster is not provisioning or active, however recent
 test('a condition is present only when it describes the cluster’s current configuration', () => {
   for (const desiredGeneration of [2, 4]) {
     const { scheduler, storage } = clusterOptions({ ...facts, desiredGeneration });
-    assert.equal('ready' in scheduler, false);
-    assert.equal('ready' in storage, false);
+    const [ceph] = storageInventory({ ...facts, desiredGeneration }).backends;
+    for (const one of [scheduler, storage, ceph]) assert.ok(one && !('ready' in one));
     assert.deepEqual(scheduler.configured, { state: 'configured', value: 'sunk' });
     assert.equal(storage.quotaBytes, 500);
-    const [ceph] = storageInventory({ ...facts, desiredGeneration }).backends;
-    assert.ok(ceph && !('ready' in ceph));
   }
-});
-
-test('a condition about another configuration than the one in force is present when that is the current one', () => {
-  const ready = { status: 'False', observedGeneration: 4 };
+  // One about another configuration than the one in force counts when that is the current one.
+  const later = { configured: 'sunk', ready: { status: 'False', observedGeneration: 4 } };
   const of = (desiredGeneration: number) =>
-    clusterOptions(withReport({ scheduler: { configured: 'sunk', ready } }, { desiredGeneration })).scheduler
-      .ready?.observedGeneration;
+    clusterOptions(withReport({ scheduler: later }, { desiredGeneration })).scheduler.ready
+      ?.observedGeneration;
   assert.deepEqual([of(3), of(4), of(5)], [undefined, 4, undefined]);
 });
 
 test('a condition says why, what to mend, and since when', () => {
-  const ready = {
-    status: 'False',
-    reason: 'ControllerDown',
-    message: 'slurmctld does not answer.',
-    lastTransitionTime: observedAt,
-  } as const;
-  const options = clusterOptions(withReport({ scheduler: { configured: 'kubernetes', ready } }));
-  assert.deepEqual(options.scheduler.ready, {
-    type: 'ControlPlaneAvailable',
-    observedGeneration: 3,
-    ...ready,
+  const why = { reason: 'ControllerDown', message: 'slurmctld is away.', lastTransitionTime: observedAt };
+  const scheduler = { configured: 'kubernetes', ready: { status: 'False', ...why } };
+  assert.deepEqual(clusterOptions(withReport({ scheduler })).scheduler.ready, {
+    ...{ type: 'ControlPlaneAvailable', status: 'False', observedGeneration: 3, ...why },
   });
 });
 
@@ -185,91 +151,54 @@ test('admittedQuotaBytes is what was bought of Ceph, or of NFS where the cluster
 test('the storage inventory has Ceph, WEKA and NFS of every cluster, the quota and purchases on Ceph only', () => {
   const entry = storageInventory({ ...facts, purchased: { ceph: 20, nfs: 0 } });
   assert.deepEqual(entry, {
-    state: 'available',
-    observedAt,
+    ...{ state: 'available', observedAt },
     backends: [
       {
-        type: 'ceph',
-        configured: 'configured',
-        configuredQuotaBytes: 500,
-        purchasedRawBytes: 20,
-        ready: { type: 'StorageReady', status: 'True', observedGeneration: 3 },
-        purchase: {
-          method: 'POST',
-          path: '/organizations/org_1/purchases',
-          target_cluster_id: 'c',
-          admittedQuotaBytes: 20,
-        },
+        ...{ type: 'ceph', configured: 'configured', configuredQuotaBytes: 500, purchasedRawBytes: 20 },
+        ready: { type: 'StorageReady', ...ready },
+        purchase: { ...offer.purchase, admittedQuotaBytes: 20 },
       },
       { type: 'weka', configured: 'configured' },
       { type: 'nfs', configured: 'not_configured' },
     ],
   });
-});
-
-test('the readiness of NFS is not said to be Ceph’s', () => {
+  // The readiness of NFS is not said to be Ceph's.
   const storage = { ceph: false, weka: false, nfs: true, ready: { status: 'True' } };
   const { backends } = storageInventory(withReport({ storage }));
-  assert.deepEqual(
-    backends.map((one) => [one.configured, 'ready' in one]),
-    [
-      ['not_configured', false],
-      ['not_configured', false],
-      ['configured', false],
-    ],
-  );
+  assert.deepEqual(fieldsOf(backends, 'configured'), ['not_configured', 'not_configured', 'configured']);
+  assert.ok(backends.every((one) => !('ready' in one)));
+  const before = storageInventory({ ...facts, observation: undefined });
+  assert.equal(before.state, 'unknown');
+  assert.deepEqual(fieldsOf(before.backends, 'configured'), ['unknown', 'unknown', 'unknown']);
 });
 
 test('purchase is on the Ceph entry of an active or provisioning cluster only; what was bought is still shown', () => {
   const offered = { provisioning: true, active: true, releasing: false, released: false };
-  for (const [clusterState, expected] of Object.entries(offered)) {
-    const entry = storageInventory({
-      ...facts,
-      clusterState: clusterState as OptionFacts['clusterState'],
-      purchased: { ceph: 20, nfs: 0 },
-    });
-    const [ceph, ...others] = entry.backends;
-    assert.equal(ceph !== undefined && 'purchase' in ceph, expected, clusterState);
-    assert.equal(ceph?.purchasedRawBytes, 20);
-    assert.equal(
-      others.some((one) => 'purchase' in one),
-      false,
-    );
+  for (const clusterState of ['provisioning', 'active', 'releasing', 'released'] as const) {
+    const [ceph, ...others] = storageInventory({
+      ...{ ...facts, clusterState, purchased: { ceph: 20, nfs: 0 } },
+    }).backends;
+    assert.ok(ceph?.purchasedRawBytes === 20 && others.every((one) => !('purchase' in one)));
+    assert.equal('purchase' in ceph, offered[clusterState], clusterState);
   }
 });
 
-test('before a cluster has reported, every backend is unknown', () => {
-  const { state, backends } = storageInventory({ ...facts, observation: undefined });
-  assert.equal(state, 'unknown');
-  assert.deepEqual(
-    backends.map((one) => one.configured),
-    ['unknown', 'unknown', 'unknown'],
-  );
-});
-
 test('lastTransitionTime is when the status last changed', () => {
-  const yes = (rest = {}) => ({
-    scheduler: { configured: 'sunk' as const, ready: { status: 'True' as const, ...rest } },
+  type Of = Parameters<typeof withTransitionTimes>[0];
+  const of = (status: 'True' | 'False', more = {}, configured: 'sunk' | 'kubernetes' = 'sunk'): Of => ({
+    scheduler: { configured, ready: { status, ...more } },
   });
-  const no = { scheduler: { configured: 'sunk' as const, ready: { status: 'False' as const, reason: 'x' } } };
-  const since = (one: ReturnType<typeof yes> | typeof no) =>
-    (one.scheduler.ready as { lastTransitionTime?: string }).lastTransitionTime;
-  const first = withTransitionTimes(yes(), undefined, 't1');
-  assert.equal(since(first), 't1');
-  const second = withTransitionTimes(yes(), first, 't2');
-  assert.equal(since(second), 't1');
-  const third = withTransitionTimes(no, second, 't3');
-  assert.equal(since(third), 't3');
-  const reworded = { scheduler: { ...no.scheduler, ready: { ...no.scheduler.ready, reason: 'y' } } };
-  assert.equal(since(withTransitionTimes(reworded, third, 't4')), 't3');
-  assert.equal(since(withTransitionTimes(yes(), third, 't5')), 't5');
-  assert.equal(since(withTransitionTimes(yes({ lastTransitionTime: 'its own' }), second, 't6')), 'its own');
-  const other = { scheduler: { configured: 'kubernetes' as const, ready: { status: 'True' as const } } };
-  assert.equal(
-    since(withTransitionTimes(other, second, 't7') as never),
-    't7',
-    'another scheduler, another condition',
-  );
+  const since = (one: Of) => one.scheduler?.ready?.lastTransitionTime;
+  const first = withTransitionTimes(of('True'), undefined, 't1');
+  const second = withTransitionTimes(of('True'), first, 't2');
+  const third = withTransitionTimes(of('False', { reason: 'x' }), second, 't3');
+  assert.deepEqual([first, second, third].map(since), ['t1', 't1', 't3']);
+  assert.equal(since(withTransitionTimes(of('False', { reason: 'y' }), third, 't4')), 't3', 'reworded');
+  assert.equal(since(withTransitionTimes(of('True'), third, 't5')), 't5');
+  const own = of('True', { lastTransitionTime: 'its own' });
+  assert.equal(since(withTransitionTimes(own, second, 't6')), 'its own');
+  const other = of('True', {}, 'kubernetes');
+  assert.equal(since(withTransitionTimes(other, second, 't7')), 't7', 'another scheduler, another condition');
   const storage = { storage: { ceph: true, weka: false, nfs: false, ready: { status: 'True' as const } } };
   const stored = withTransitionTimes(storage, undefined, 't1');
   assert.deepEqual(withTransitionTimes(storage, stored, 't2'), stored);

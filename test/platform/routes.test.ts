@@ -3,7 +3,8 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { loadDocument } from '../../src/api/http/document.ts';
 import { alpha, eventually, physicsWith, type Reply, startTestApp } from '../support/app.ts';
-import { refused, tokenFor } from './support.ts';
+import { refused } from '../support/refused.ts';
+import { tokenFor } from './support.ts';
 
 const nowhere = '00000000-0000-4000-8000-000000000000';
 const nobody = 'org_01JD0000000000000000000000';

@@ -1,8 +1,13 @@
 /** What Platform says of Slurm configurations besides themselves: who set them and why, what one would come to, how far it has come. */
+
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { alpha, beta, eventually, type Reply, startTestApp, type TestApp } from '../support/app.ts';
-import { refused, setCluster, setSimulated } from './support.ts';
+import { listRows } from '../../src/store/engine/rows.ts';
+import { organizationOf } from '../business/organization.ts';
+import { alpha, becomes, beta, eventually, type Reply, startTestApp, type TestApp } from '../support/app.ts';
+import { fieldsOf } from '../support/fields.ts';
+import { refused } from '../support/refused.ts';
+import { setCluster, setSimulated } from './support.ts';
 
 let service: TestApp;
 let org: string;
@@ -24,12 +29,7 @@ const check = (body: object, as = 'ada') => service.platform(of('/check'), { as,
 const status = async () => (await get('/status')).body;
 const settled = (state: string) => eventually(status, (one) => one.state === state);
 const entries = async () =>
-  service.app.store.read
-    .selectFrom('audit_entries')
-    .selectAll()
-    .where('operation', '=', 'setSchedulerConfiguration')
-    .orderBy('seq')
-    .execute();
+  listRows(service.app.store.read, 'audit_entries', { operation: 'setSchedulerConfiguration' }, 'seq');
 
 test('a configuration has a number, and If-Match refuses what would undo another person’s change', async () => {
   assert.equal((await get()).headers.get('etag'), '"0"');
@@ -58,18 +58,11 @@ test('a configuration has a number, and If-Match refuses what would undo another
 
 test('the history has who, why and what, and each version as it was', async () => {
   const { items } = (await get('/versions')).body;
-  assert.deepEqual(
-    items.map((one: { generation: number; reason: string; changes: unknown }) => [
-      one.generation,
-      one.reason,
-      one.changes,
-    ]),
-    [
-      [3, '', [{ field: 'slurmExtraConfig', change: 'changed' }]],
-      [2, '', [{ field: 'slurmExtraConfig', change: 'changed' }]],
-      [1, 'größer', [{ field: 'slurmExtraConfig', change: 'added' }]],
-    ],
-  );
+  assert.deepEqual(fieldsOf(items, 'generation', 'reason', 'changes'), [
+    [3, '', [{ field: 'slurmExtraConfig', change: 'changed' }]],
+    [2, '', [{ field: 'slurmExtraConfig', change: 'changed' }]],
+    [1, 'größer', [{ field: 'slurmExtraConfig', change: 'added' }]],
+  ]);
   assert.equal(items[0].author.email, 'ada@physics.example');
   assert.deepEqual((await get('/versions/1')).body, { slurmExtraConfig: 'A=1' });
   assert.deepEqual((await get('/versions/3')).body, (await get()).body);
@@ -127,17 +120,11 @@ test('a check says every rule that is broken, what would change, and what that r
   );
   assert.deepEqual(compute.restarts, ['login', 'controller', 'compute']);
   const broken = { prolog: { a: 'echo', 'b c': '#!' }, controllerEtc: { 'slurm.conf': '' } };
-  assert.deepEqual(
-    (await check(broken)).body.faults.map(({ field, file }: { field: string; file: string }) => [
-      field,
-      file,
-    ]),
-    [
-      ['prolog', 'a'],
-      ['prolog', 'b c'],
-      ['controllerEtc', 'slurm.conf'],
-    ],
-  );
+  assert.deepEqual(fieldsOf((await check(broken)).body.faults, 'field', 'file'), [
+    ['prolog', 'a'],
+    ['prolog', 'b c'],
+    ['controllerEtc', 'slurm.conf'],
+  ]);
   const many = Object.fromEntries(Array.from({ length: 500 }, (_, n) => [`f${n}`, 'x']));
   const bounded = (await check({ prolog: many })).body;
   assert.deepEqual([bounded.faults.length, bounded.changes.length, bounded.changeCount], [50, 200, 502]);
@@ -178,19 +165,11 @@ test('the history says how many changes there were where it does not name them a
 });
 
 test('who asks too often waits, and no one else does', async () => {
-  const bob = (await service.business('/me', { as: 'bob' })).body.user.id;
-  await service.write(`/organizations/${org}/members/${bob}/permissions`, {
-    as: 'ada',
-    method: 'PUT',
-    body: { permissions: ['clusters.configure'] },
-  });
+  await (await organizationOf(service)).permit('ada', 'bob', ['clusters.configure']);
   const replies = await Promise.all(Array.from({ length: 60 }, () => check({}, 'bob')));
   const late = replies.filter((one) => one.status === 429);
   assert.ok(late.length > 0 && late.every(({ body }) => body.retryable), `${late.length}`);
-  await eventually(
-    () => check({}, 'bob'),
-    (one) => one.status === 200,
-  );
+  await becomes(async () => (await check({}, 'bob')).status, 200);
 });
 
 test('what a cluster does not take is refused in words, and what was there stays in force', async () => {

@@ -2,13 +2,15 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { alpha, beta, eventually, physics, type Reply, startTestApp } from '../support/app.ts';
+import { insertRow } from '../../src/store/engine/rows.ts';
+import { alpha, becomes, beta, eventually, physics, type Reply, startTestApp } from '../support/app.ts';
 import { freePorts } from '../support/ports.ts';
 import { keygenFingerprint, newPublicKey } from '../support/ssh-keys.ts';
 import { granting } from '../support/store.ts';
 import { setSimulated } from './support.ts';
 
-test('GET /clusters/{clusterId}/ssh-access', async (t) => {
+// The reasons in their order: test/domain/access-decision.test.ts.
+test('ssh-access says when a change of keys or rights has reached the cluster, and what to connect to', async () => {
   await using service = await startTestApp({
     lab: {
       ...physics,
@@ -34,131 +36,103 @@ test('GET /clusters/{clusterId}/ssh-access', async (t) => {
     return reply.body;
   };
 
-  await t.test('before the first key: no_keys, with everything needed to connect', async () => {
-    await eventually(access, ({ body }) => body.observation_current && body.reason === 'no_keys');
-    const { status, body, headers } = await access();
-    assert.equal(status, 200);
-    assert.equal(headers.get('cache-control'), 'no-store');
-    assert.match(body.host_key, /^ssh-ed25519 AAAA\S+$/);
-    const { host_key, observed_at, manifest_generation, ...rest } = body;
-    assert.equal(Number.isNaN(Date.parse(observed_at)), false);
-    assert.ok(manifest_generation >= 1);
-    assert.deepEqual(rest, {
-      hostname: '127.0.0.1',
-      port: service.gatewayPort,
-      username: 'bob',
-      host_key_fingerprint: keygenFingerprint(host_key),
-      login_mode: 'Shared',
-      ready: false,
-      reason: 'no_keys',
-      observed_manifest_generation: manifest_generation,
-      ssh_key_set_generation: 0,
-      key_fingerprints: [],
-      shell: '/bin/bash',
-      observation_current: true,
-    });
+  await eventually(access, ({ body }) => body.observation_current && body.reason === 'no_keys');
+  const { status, body, headers } = await access();
+  assert.deepEqual([status, headers.get('cache-control')], [200, 'no-store']);
+  const { host_key, observed_at, manifest_generation, ...rest } = body;
+  assert.match(host_key, /^ssh-ed25519 AAAA\S+$/);
+  assert.ok(Date.parse(observed_at) && manifest_generation >= 1);
+  assert.deepEqual(rest, {
+    hostname: '127.0.0.1',
+    port: service.gatewayPort,
+    username: 'bob',
+    host_key_fingerprint: keygenFingerprint(host_key),
+    login_mode: 'Shared',
+    ready: false,
+    reason: 'no_keys',
+    observed_manifest_generation: manifest_generation,
+    ssh_key_set_generation: 0,
+    key_fingerprints: [],
+    shell: '/bin/bash',
+    observation_current: true,
   });
 
-  const first = newPublicKey();
+  const [first, second, extra] = [newPublicKey(), newPublicKey(), newPublicKey()];
+  const shown = (one: Reply['body']) => [one.ready, one.reason, one.key_fingerprints];
   const firstId = await register('bob', first);
-  await t.test('after registering: the key set generation is confirmed and it becomes ready', async () => {
-    const body = await confirmed();
-    assert.deepEqual([body.ready, body.reason], [true, 'ready']);
-    assert.equal(body.ssh_key_set_generation, 1);
-    assert.deepEqual(body.key_fingerprints, [keygenFingerprint(first)]);
-  });
-
-  await t.test('a second key is confirmed too, and leaves at once when it is revoked', async () => {
-    const second = newPublicKey();
-    const id = await register('bob', second);
-    assert.deepEqual((await confirmed()).key_fingerprints, [first, second].map(keygenFingerprint));
-    await revoke('bob', id);
-    // Before the cluster confirms.
-    assert.deepEqual((await access()).body.key_fingerprints, [keygenFingerprint(first)]);
-    assert.deepEqual((await confirmed()).ready, true);
-  });
-
-  await t.test('the last key revoked: no_keys, which the same comparison confirms', async () => {
-    await revoke('bob', firstId);
-    assert.equal((await access()).body.reason, 'no_keys');
-    const body = await confirmed();
-    assert.deepEqual([body.ready, body.reason, body.key_fingerprints], [false, 'no_keys', []]);
-    assert.equal(body.ssh_key_set_generation, 4);
-  });
+  const registered = await confirmed();
+  assert.deepEqual(shown(registered), [true, 'ready', [keygenFingerprint(first)]]);
+  assert.equal(registered.ssh_key_set_generation, 1);
+  const secondId = await register('bob', second);
+  assert.deepEqual((await confirmed()).key_fingerprints, [first, second].map(keygenFingerprint));
+  await revoke('bob', secondId);
+  // A key that is revoked leaves at once, before the cluster confirms.
+  assert.deepEqual((await access()).body.key_fingerprints, [keygenFingerprint(first)]);
+  assert.equal((await confirmed()).ready, true);
+  await revoke('bob', firstId);
+  assert.equal((await access()).body.reason, 'no_keys');
+  const without = await confirmed();
+  assert.deepEqual([shown(without), without.ssh_key_set_generation], [[false, 'no_keys', []], 4]);
 
   await register('bob', newPublicKey());
-  await confirmed();
-  const reason = async (expected: string, reply?: Reply) => {
-    const { status, body } = reply ?? (await access());
-    assert.deepEqual([status, body.ready, body.reason], [200, false, expected]);
-    return body;
+  const before = (await confirmed()).ssh_key_set_generation;
+  const { body: onBeta } = await eventually(
+    () => access('bob', beta),
+    (reply) => reply.body.reason !== 'cluster_inactive',
+  );
+  assert.deepEqual(
+    [
+      onBeta.ready,
+      onBeta.reason,
+      onBeta.port,
+      onBeta.manifest_generation,
+      onBeta.observed_manifest_generation,
+    ],
+    [false, 'gateway_unavailable', service.gatewayPort, 0, 0],
+  );
+  const { hostname, host_key: key, host_key_fingerprint, shell } = onBeta;
+  assert.deepEqual([hostname, key, host_key_fingerprint, shell], ['', '', '', ''], 'it has no SSH endpoint');
+
+  // One who just got access; a first account restarts the login node, which a report may see.
+  await register('eve', newPublicKey());
+  const { id: userId } = (await service.business('/me', { as: 'eve' })).body.user;
+  await service.app.store.write(async ({ db, changed }) => {
+    await insertRow(db, 'holdings', granting({ organizationId: org, userId }, 'clusters.ssh.admin'));
+    changed({ kind: 'organization', organizationId: org });
+  });
+  const seen = new Set<string>();
+  await eventually(
+    () => access('eve'),
+    (reply) => Boolean(seen.add(reply.body.reason)) && reply.body.ready,
+  );
+  for (const one of ['ready', 'gateway_unavailable']) seen.delete(one);
+  assert.match([...seen].join(), /^(access_not_projected|projection_pending)(,projection_pending)?$/);
+
+  // Another person's change delays new logins at most briefly.
+  await register('ada', newPublicKey());
+  await eventually(access, (reply) => reply.body.observation_current && reply.body.ready);
+
+  // A key set that the cluster does not apply is pending until it does.
+  await setSimulated(service, alpha, { failure: 'the disk is full' });
+  await register('bob', extra);
+  const pending = async () => {
+    const { body: one } = await access();
+    assert.deepEqual([one.ready, one.reason], [false, 'projection_pending']);
+    return one;
   };
-
-  await t.test('a Kubernetes-only cluster has no SSH endpoint: gateway_unavailable', async () => {
-    await eventually(
-      () => access('bob', beta),
-      ({ body }) => body.reason !== 'cluster_inactive',
-    );
-    const body = await reason('gateway_unavailable', await access('bob', beta));
-    assert.deepEqual([body.manifest_generation, body.observed_manifest_generation], [0, 0]);
-    assert.equal(body.shell, '');
-    const { hostname, host_key, host_key_fingerprint, port } = body;
-    assert.deepEqual([hostname, host_key, host_key_fingerprint], ['', '', '']);
-    assert.equal(port, service.gatewayPort);
-  });
-
-  await t.test('one who just got access: access_not_projected or pending, then ready', async () => {
-    await register('eve', newPublicKey());
-    const { id } = (await service.business('/me', { as: 'eve' })).body.user;
-    await service.app.store.write(async ({ db, changed }) => {
-      await db
-        .insertInto('holdings')
-        .values(granting({ organizationId: org, userId: id }, 'clusters.ssh.admin'))
-        .execute();
-      changed({ kind: 'organization', organizationId: org });
-    });
-    const seen = new Set<string>();
-    await eventually(
-      () => access('eve'),
-      ({ body }) => Boolean(seen.add(body.reason)) && body.ready,
-    );
-    seen.delete('ready');
-    // A first account restarts the login node, which a report may see.
-    seen.delete('gateway_unavailable');
-    assert.deepEqual(
-      [...seen].filter((one) => !/^(access_not_projected|projection_pending)$/.test(one)),
-      [],
-    );
-    assert.ok(seen.size > 0);
-  });
-
-  await t.test('another person’s change delays new logins at most briefly', async () => {
-    await register('ada', newPublicKey());
-    await eventually(access, ({ body }) => body.observation_current && body.ready);
-  });
-
-  await t.test('a key set that the cluster does not apply: projection_pending, until it does', async () => {
-    const before = (await confirmed()).ssh_key_set_generation;
-    await setSimulated(service, alpha, { failure: 'the disk is full' });
-    const extra = newPublicKey();
-    const id = await register('bob', extra);
-    const body = await reason('projection_pending');
-    assert.equal(body.ssh_key_set_generation, before);
-    assert.equal(body.key_fingerprints.includes(keygenFingerprint(extra)), false);
-    const { generation } = await keys();
-    await eventually(
-      () => service.business(`/organizations/${org}/clusters/${alpha}/access`, { as: 'bob' }),
-      (reply) => reply.body.state === 'failed',
-    );
-    const failed = await reason('projection_pending');
-    assert.equal(failed.observation_current, false);
-    assert.ok(failed.observed_manifest_generation < failed.manifest_generation);
-    await setSimulated(service, alpha, { failure: undefined });
-    const after = await confirmed();
-    assert.deepEqual([after.ready, after.ssh_key_set_generation], [true, generation]);
-    assert.ok(after.key_fingerprints.includes(keygenFingerprint(extra)));
-    await revoke('bob', id);
-  });
+  const waiting = await pending();
+  assert.equal(waiting.ssh_key_set_generation, before);
+  assert.equal(waiting.key_fingerprints.includes(keygenFingerprint(extra)), false);
+  const { generation } = await keys();
+  const delivery = () => service.business(`/organizations/${org}/clusters/${alpha}/access`, { as: 'bob' });
+  await becomes(async () => (await delivery()).body.state, 'failed');
+  const failed = await pending();
+  assert.equal(failed.observation_current, false);
+  assert.ok(failed.observed_manifest_generation < failed.manifest_generation);
+  await setSimulated(service, alpha, { failure: undefined });
+  const after = await confirmed();
+  assert.deepEqual([after.ready, after.ssh_key_set_generation], [true, generation]);
+  assert.ok(after.key_fingerprints.includes(keygenFingerprint(extra)));
 });
 
 test('ssh-access says gateway_unavailable while the process that people connect to stands still', async () => {

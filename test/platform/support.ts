@@ -1,14 +1,22 @@
 /** What the tests of this folder share. */
-import assert from 'node:assert/strict';
-import type { SimulatedSettings } from '../../src/domain/clusters/lab.ts';
-import { eventually, type Reply, type TestApp } from '../support/app.ts';
 
-/** A refusal has a status, a code, the three fields of the contract and nothing else. */
-export function refused(reply: Reply, status: number, code: string, message?: RegExp): void {
-  assert.deepEqual([reply.status, reply.body.code, reply.body.retryable], [status, code, false]);
-  assert.deepEqual(Object.keys(reply.body).sort(), ['code', 'message', 'retryable']);
-  if (message) assert.match(reply.body.message, message);
-}
+import type { LabCluster, SimulatedSettings } from '../../src/domain/clusters/lab.ts';
+import { updateRows } from '../../src/store/engine/rows.ts';
+import { eventually, type TestApp } from '../support/app.ts';
+import { requireRow } from '../support/store.ts';
+
+/** A simulated cluster of the physicists; the number in front makes the order of the IDs. */
+export const labCluster = (
+  name: string,
+  n: number,
+  simulated: Partial<SimulatedSettings> = {},
+  more: Partial<LabCluster> = {},
+): LabCluster & { id: string } => ({
+  ...{ name, organization: 'physics', scheduler: 'kubernetes' },
+  simulated: { computeNodes: 1, gpusPerNode: 1, applyMs: 0, ...simulated },
+  ...more,
+  id: `${n.toString(16).padStart(8, '0')}-3c39-4a8e-9a55-0d1c2b3a4f50`,
+});
 
 /** Makes a simulated cluster otherwise while it runs; a setting that is undefined goes back to its default. */
 export async function setSimulated(
@@ -17,18 +25,10 @@ export async function setSimulated(
   change: { [Key in keyof SimulatedSettings]?: SimulatedSettings[Key] | undefined },
 ): Promise<void> {
   await app.store.write(async ({ db, changed }) => {
-    const { driver } = await db
-      .selectFrom('clusters')
-      .select('driver')
-      .where('id', '=', clusterId)
-      .executeTakeFirstOrThrow();
+    const { driver } = await requireRow(db, 'clusters', { id: clusterId });
     const { simulated: before, ...rest } = JSON.parse(driver);
     const simulated = { ...before, ...change };
-    await db
-      .updateTable('clusters')
-      .set({ driver: JSON.stringify({ ...rest, simulated }) })
-      .where('id', '=', clusterId)
-      .execute();
+    await updateRows(db, 'clusters', { id: clusterId }, { driver: JSON.stringify({ ...rest, simulated }) });
     changed({ kind: 'cluster', clusterId });
   });
 }
@@ -73,23 +73,19 @@ export async function changeReport(
   await app.store.write(async ({ db }) => {
     const rows = db.selectFrom('observations').select('report').where('cluster_id', '=', clusterId);
     const { report } = await rows.where('side', '=', side).executeTakeFirstOrThrow();
-    await db
-      .updateTable('observations')
-      .set({ report: JSON.stringify({ ...JSON.parse(report), ...change }) })
-      .where('cluster_id', '=', clusterId)
-      .where('side', '=', side)
-      .execute();
+    await updateRows(
+      db,
+      'observations',
+      { cluster_id: clusterId, side },
+      { report: JSON.stringify({ ...JSON.parse(report), ...change }) },
+    );
   });
 }
 
 /** Two active purchases of Ceph, of `bytes` and one more, and others that count for nothing. */
 export async function addPurchases({ app }: TestApp, clusterId: string, bytes: number): Promise<void> {
   await app.store.write(async ({ db }) => {
-    const { organization_id } = await db
-      .selectFrom('clusters')
-      .select('organization_id')
-      .where('id', '=', clusterId)
-      .executeTakeFirstOrThrow();
+    const { organization_id } = await requireRow(db, 'clusters', { id: clusterId });
     const { id: created_by_user_id } = await db.selectFrom('users').select('id').executeTakeFirstOrThrow();
     const created_at = new Date().toISOString();
     for (const [n, state] of (['active', 'active', 'requested', 'declined'] as const).entries()) {

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { alpha, beta, eventually, loginless, physics, startTestApp } from '../support/app.ts';
+import { organizationOf } from '../business/organization.ts';
+import { alpha, becomes, beta, eventually, loginless, physics, startTestApp } from '../support/app.ts';
+import { fieldsOf } from '../support/fields.ts';
 import { changeReport, setCluster, setSimulated, silence } from './support.ts';
 
 test('GET /clusters/{clusterId}/usage: what is free, what is held, what is away and why, and what is not known', async () => {
@@ -20,7 +22,7 @@ test('GET /clusters/{clusterId}/usage: what is free, what is held, what is away 
     ...{ free_nodes: 9, biggest_block: 8 },
   });
   assert.deepEqual(
-    machines.map(({ name }: { name: string }) => name),
+    fieldsOf(machines, 'name'),
     Array.from({ length: 11 }, (_, index) => `alpha-${index + 1}`),
   );
   const { id, observed_at: _at, ...last } = machines.at(-1);
@@ -131,10 +133,7 @@ test('jobs: everyone sees those of the cluster where Slurm shows them, else thei
     const pending = { pendingJobs: waiting, moreJobs: { running: 0, pending: 0 } };
     await changeReport(service, alpha, { jobsArePrivate, ...pending });
     const bob = await ask('bob');
-    assert.deepEqual(
-      bob.jobs.map(({ id }: { id: string }) => id),
-      ['4711_3'],
-    );
+    assert.deepEqual(fieldsOf(bob.jobs, 'id'), ['4711_3']);
     assert.deepEqual(bob.other_jobs, { jobs: 1, gpus: 8, pending: 1 });
     assert.deepEqual(
       bob.pending_jobs.map(({ person: _, ...one }: { person: string }) => one),
@@ -158,18 +157,13 @@ test('pods that hold GPUs: for owners, staff and members who are let in to Kuber
   const { org_id: org } = (await service.business('/me', { as: 'ada' })).body.memberships[0];
   const ask = async (as: string) =>
     (await service.platform(`/clusters/${beta}/usage?businessOrgId=${org}`, { as })).body;
-  await eventually(
-    () => ask('ada'),
-    (one) => one.machines?.length === 2,
-  );
+  await becomes(async () => (await ask('ada')).machines?.length, 2);
   await silence(service, beta);
   const pod = { namespace: 'team', name: 'notebook', machine: 'beta-1', gpus: 2 };
   await changeReport(service, beta, { pods: [pod] }, 'kubernetes');
   for (const as of ['ada', 'root']) assert.deepEqual((await ask(as)).pods, [pod], as);
   assert.equal('pods' in (await ask('bob')), false);
-  const { id: bob } = (await service.business('/me', { as: 'bob' })).body.user;
-  const path = `/organizations/${org}/members/${bob}/permissions`;
-  const body = { permissions: ['clusters.read', 'clusters.kubernetes'] };
-  assert.equal((await service.write(path, { as: 'ada', method: 'PUT', body })).status, 200);
+  const { permit } = await organizationOf(service);
+  assert.equal((await permit('ada', 'bob', ['clusters.read', 'clusters.kubernetes'])).status, 200);
   assert.deepEqual((await ask('bob')).pods, [pod]);
 });
