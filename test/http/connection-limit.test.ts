@@ -9,6 +9,7 @@ import { createLogger } from '../../src/lib/log.ts';
 import { noteRefusal } from '../../src/lib/response.ts';
 import { createTrustedProxies } from '../../src/lib/source-address.ts';
 import { createAuthority } from '../support/certificate.ts';
+import { fieldsOf } from '../support/fields.ts';
 
 const hasV6 = Object.values(networkInterfaces()).some((of) => of?.some(({ family }) => family === 'IPv6'));
 
@@ -103,7 +104,12 @@ test('what cannot be read is a line with the reason, a source and reason at a ti
   socket.end('CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n').resume();
   await once(socket, 'close');
   assert.deepEqual(
-    server.log.map((line) => JSON.parse(line)).map(({ event, address, reason }) => [event, address, reason]),
+    fieldsOf(
+      server.log.map((line) => JSON.parse(line)),
+      'event',
+      'address',
+      'reason',
+    ),
     [
       ['http.connection.refused', '127.0.0.66', 'HPE_HEADER_OVERFLOW'],
       ['http.connection.refused', '127.0.0.66', 'The request has more than one Authorization header.'],
@@ -130,7 +136,11 @@ test('a refusal of a handler is a line with its path, unless its request has an 
     assert.equal(await server.get(path, {}, '127.0.0.66'), 429);
   assert.equal(await server.get('/away', {}, '127.0.0.66'), 303);
   assert.deepEqual(
-    server.log.map((line) => JSON.parse(line)).map(({ address, reason }) => [address, reason]),
+    fieldsOf(
+      server.log.map((line) => JSON.parse(line)),
+      'address',
+      'reason',
+    ),
     [
       ['127.0.0.66', '429 GET /link'],
       ['127.0.0.66', 'too many sign-ins'],

@@ -7,7 +7,7 @@ import { connect, type Socket } from 'node:net';
 import { test } from 'node:test';
 import { type Deadlines, listen } from '../../src/api/http/listen.ts';
 import { startHarness } from '../identity/issuer/harness.ts';
-import { eventually } from '../support/app.ts';
+import { becomes, eventually } from '../support/app.ts';
 import { createBusinessApi } from './support.ts';
 
 const api = createBusinessApi({ operations: { registerSshKey: async () => ({}) } });
@@ -89,10 +89,7 @@ async function assertAllGone(
   try {
     for (const text of texts) for (let n = 0; n < times; n += 1) open(text, n % 2 === 1);
     const count = clients.length;
-    await eventually(
-      async () => accepted.length,
-      (length) => length === count,
-    );
+    await becomes(() => accepted.length, count);
     const left = await eventually(
       async () => accepted.filter((socket) => !socket.destroyed).length,
       (open) => open === 0,

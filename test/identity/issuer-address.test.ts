@@ -1,4 +1,5 @@
 /** An external issuer by its address: its certificate authority, and its own name for itself. */
+
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -9,6 +10,7 @@ import { checkIssuer } from '../../src/service/host/checks/surroundings.ts';
 import { startAnswers } from '../support/answers.ts';
 import { eventually, startTestApp } from '../support/app.ts';
 import { createAuthority } from '../support/certificate.ts';
+import { fieldsOf } from '../support/fields.ts';
 
 async function findingsOf(settings: string, changes: object = {}, away = wrong): Promise<Finding[]> {
   const config = readConfig(settings);
@@ -43,10 +45,7 @@ test('an issuer with a slash at the end that it does not have itself is named at
   await using service = await startTestApp({ log });
   const settings = join(service.dataDir, 'andromeda.yaml');
   const said = await findingsOf(settings, { issuer: `${service.issuer.url}/` }, warn);
-  assert.deepEqual(
-    said.map(({ verdict }) => verdict),
-    ['wrong'],
-  );
+  assert.deepEqual(fieldsOf(said, 'verdict'), ['wrong']);
   assert.match(said[0]?.text ?? '', /They have to be the same, to the letter\.$/);
 
   await using other = await startTestApp({ log, identity: { issuer: `${service.issuer.url}/` } });
@@ -71,10 +70,7 @@ test('an issuer whose keys cannot be had is none that answers', async () => {
   ] as const) {
     const config = { identity: { issuer: `${server.url}${path}` } } as Config;
     const found = await Array.fromAsync(checkIssuer(config, warn));
-    assert.deepEqual(
-      found.map(({ verdict }) => verdict),
-      [expected],
-    );
+    assert.deepEqual(fieldsOf(found, 'verdict'), [expected]);
     assert.match(found[0]?.text ?? '', text);
   }
 });

@@ -26,8 +26,7 @@ test('a terminal signs in by the device flow and gets a token that the keys veri
   await using harness = await startHarness();
   const { url, issuer } = harness;
   const device = await startDevice(url);
-  assert.equal(device.interval, 5);
-  assert.equal(device.expires_in, 600);
+  assert.deepEqual([device.interval, device.expires_in], [5, 600]);
   assert.match(device.user_code, /^[B-DF-HJ-NP-TV-XZ]{4}-[B-DF-HJ-NP-TV-XZ]{4}$/);
   assert.equal(device.verification_uri, `${url}/device`);
   assert.equal(device.verification_uri_complete, `${url}/device?user_code=${device.user_code}`);
@@ -45,19 +44,12 @@ test('a terminal signs in by the device flow and gets a token that the keys veri
     typ: 'at+jwt',
   });
   assert.equal(protectedHeader.alg, 'RS256');
-  assert.equal(payload.sub, ada.id);
-  assert.equal(payload.email, ada.email);
-  assert.equal(payload.email_verified, true);
-  assert.equal(payload.name, 'Ada <Lovelace>');
-  assert.equal(payload.client_id, cli);
-  assert.notEqual(payload.sub, payload.client_id);
-  assert.equal(Number(payload.exp) - Number(payload.iat), 600);
-  assert.equal(body.expires_in, 600);
-  const served = await (await fetch(`${url}/jwks`)).json();
-  assert.deepEqual(served, issuer.jwks);
-
-  const again = await poll(url, device);
-  assert.equal(again.body.error, 'invalid_grant');
+  const { sub, email, email_verified: isVerified, name, client_id } = payload;
+  assert.deepEqual([sub, email, isVerified], [ada.id, ada.email, true]);
+  assert.deepEqual([name, client_id], ['Ada <Lovelace>', cli]);
+  assert.deepEqual([Number(payload.exp) - Number(payload.iat), body.expires_in], [600, 600]);
+  assert.deepEqual(await (await fetch(`${url}/jwks`)).json(), issuer.jwks);
+  assert.equal((await poll(url, device)).body.error, 'invalid_grant');
 });
 
 test('tokens are for the addresses that the metadata list, and for no other', async () => {

@@ -1,4 +1,5 @@
 /** A real issuer on a real store and listener, a person with a password, and a browser made of fetch and cookies. */
+
 import assert from 'node:assert/strict';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer, request } from 'node:http';
@@ -11,6 +12,7 @@ import { createLogger } from '../../../src/lib/log.ts';
 import { createTrustedProxies } from '../../../src/lib/source-address.ts';
 import { openStore } from '../../../src/store/data-dir/open-store.ts';
 import type { Store } from '../../../src/store/engine/index.ts';
+import { insertRow } from '../../../src/store/engine/rows.ts';
 import { setPassword } from '../../../src/store/people/identities.ts';
 import { createTestDatabase } from '../../support/postgres.ts';
 import { loadIssuerKeys } from '../../support/service-keys.ts';
@@ -117,20 +119,17 @@ export async function addPerson(
 ): Promise<void> {
   const at = '2020-01-01T00:00:00.000Z';
   await store.write(async (tx) => {
-    await tx.db
-      .insertInto('users')
-      .values({
-        id: person.id,
-        kind: person.kind ?? 'person',
-        primary_email: person.email,
-        display_name: person.name,
-        preferred_username: 'ada',
-        login_shell: '/bin/bash',
-        lifecycle_state: person.state ?? 'active',
-        created_at: at,
-        updated_at: at,
-      })
-      .execute();
+    await insertRow(tx.db, 'users', {
+      id: person.id,
+      kind: person.kind ?? 'person',
+      primary_email: person.email,
+      display_name: person.name,
+      preferred_username: 'ada',
+      login_shell: '/bin/bash',
+      lifecycle_state: person.state ?? 'active',
+      created_at: at,
+      updated_at: at,
+    });
     if (person.hash)
       await setPassword({ ...tx, now: Date.parse(at) }, { userId: person.id, hash: person.hash });
   });

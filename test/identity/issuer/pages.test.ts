@@ -5,6 +5,7 @@ import { DomainError } from '../../../src/domain/error.ts';
 import { html } from '../../../src/lib/pages.ts';
 import {
   ada,
+  adaHash,
   addPerson,
   createBrowser,
   credentials,
@@ -38,22 +39,14 @@ test('no page has a script or anything from other origins, and each is sent with
   const { device, browser, page: signIn } = await openDevice(harness.url);
   const wrong = await browser.submit(signIn, '/device/sign-in', { email: ada.email, password: 'x' });
   await browser.submit(signIn, '/device/sign-in', credentials);
-  const pages = [
-    signIn,
-    wrong,
-    await browser.visit('/device'),
-    await browser.visit('/device?user_code=BBBB-BBBB'),
-    await browser.visit(device.verification_uri_complete),
-    await browser.visit('/device/approved'),
-    await browser.visit('/device/denied'),
-    await browser.visit('/nowhere'),
-    await browser.visit('/device/xyz'),
-    await browser.visit('/auth', undefined, { accept: 'text/html' }),
-    await browser.visit('/auth?client_id=andromeda-cli&response_type=code', undefined, {
-      accept: 'text/html',
-    }),
-    await browser.visit('/device/approval', { csrf: 'x' }),
-  ];
+  const pages = [signIn, wrong, await browser.visit('/device/approval', { csrf: 'x' })];
+  for (const path of [
+    ...['/device', '/device?user_code=BBBB-BBBB', device.verification_uri_complete],
+    ...['/device/approved', '/device/denied', '/nowhere', '/device/xyz'],
+    ...['/auth', '/auth?client_id=andromeda-cli&response_type=code'],
+  ]) {
+    pages.push(await browser.visit(path, undefined, { accept: 'text/html' }));
+  }
   for (const page of pages) {
     assert.match(page.text, /<!doctype html>/);
     assertSafe(page);
@@ -132,8 +125,7 @@ test('a form counts only from the browser that was given it', async () => {
 test('a browser stays signed in for half a day', async (t) => {
   let at = Date.now();
   await using harness = await startHarness({ now: () => at });
-  const browser = createBrowser(harness.url);
-  const first = await browser.visit((await startDevice(harness.url)).verification_uri_complete);
+  const { browser, page: first } = await openDevice(harness.url);
   await browser.submit(first, '/device/sign-in', credentials);
   const later = async () => {
     // The device code is on the library's clock, this one is ours.
@@ -152,9 +144,8 @@ test('a browser stays signed in for half a day', async (t) => {
 
 test('signing out ends the session of the cookie, and of every copy of it, over a restart too', async () => {
   await using harness = await startHarness();
-  const browser = createBrowser(harness.url);
-  const { verification_uri_complete: link } = await startDevice(harness.url);
-  const first = await browser.visit(link);
+  const { device, browser, page: first } = await openDevice(harness.url);
+  const { verification_uri_complete: link } = device;
   await browser.submit(first, '/device/sign-in', credentials);
   const approval = await browser.visit(link);
   const copy = createBrowser(harness.url);
@@ -173,18 +164,11 @@ test('signing out ends the session of the cookie, and of every copy of it, over 
 
 test('who is not an active person cannot sign in', async () => {
   await using harness = await startHarness();
-  const row = await harness.store.read.selectFrom('passwords').select('hash').executeTakeFirstOrThrow();
-  const { hash } = row;
+  const hash = adaHash;
   await addPerson(harness.store, { id: 'user_2', email: 'sys@x.example', name: 'S', hash, kind: 'system' });
-  await addPerson(harness.store, {
-    id: 'user_3',
-    email: 'gone@x.example',
-    name: 'G',
-    hash,
-    state: 'deactivated',
-  });
-  const browser = createBrowser(harness.url);
-  const page = await browser.visit((await startDevice(harness.url)).verification_uri_complete);
+  const gone = { id: 'user_3', email: 'gone@x.example', name: 'G', state: 'deactivated' as const };
+  await addPerson(harness.store, { ...gone, hash });
+  const { browser, page } = await openDevice(harness.url);
   for (const email of ['sys@x.example', 'gone@x.example']) {
     const refused = await browser.submit(page, '/device/sign-in', { email, password: ada.password });
     assert.match(refused.text, /The email or password is wrong/);
@@ -205,9 +189,7 @@ test('nothing is printed: the library keeps its notices to itself', async (t) =>
   for (const name of ['log', 'info', 'warn', 'error'] as const)
     t.mock.method(console, name, (...args: unknown[]) => printed.push(args));
   await using harness = await startHarness();
-  const browser = createBrowser(harness.url);
-  const device = await startDevice(harness.url);
-  await browser.visit(device.verification_uri_complete);
+  const { browser, device } = await openDevice(harness.url);
   await poll(harness.url, device);
   await browser.visit('/auth', undefined, { accept: 'text/html' });
   await fetch(`${harness.url}/token`, { method: 'POST', headers: { origin: 'http://x.example' } });

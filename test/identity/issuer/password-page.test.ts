@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { requireRow } from '../../support/store.ts';
 import {
   ada,
   answerDevice,
@@ -44,11 +45,7 @@ test('a new password ends every other browser and every terminal, and stands in 
   assert.deepEqual([await asks(other), await asks(own)], [true, false]);
   assert.equal((await refresh(harness.url, tokens.refresh_token)).body.error, 'invalid_grant');
   assert.equal((await change(harness)).status, 403);
-  const entry = await harness.store.read
-    .selectFrom('audit_entries')
-    .selectAll()
-    .where('operation', '=', 'changeOwnPassword')
-    .executeTakeFirstOrThrow();
+  const entry = await requireRow(harness.store.read, 'audit_entries', { operation: 'changeOwnPassword' });
   assert.deepEqual(
     [entry.actor_user_id, entry.subject_user_id, entry.source_address, entry.result],
     [ada.id, ada.id, '127.0.0.1', 'done'],

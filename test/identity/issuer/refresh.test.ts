@@ -1,4 +1,5 @@
 /** Refreshes on bad days: the answer is lost, the token is stolen, the disk is full. */
+
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -7,10 +8,12 @@ import { test } from 'node:test';
 import { sql } from 'kysely';
 import { repeatSeconds } from '../../../src/api/identity/issuer/adapter.ts';
 import { openStore } from '../../../src/store/data-dir/open-store.ts';
+import { listRows } from '../../../src/store/engine/rows.ts';
 import { temporaryDirectory } from '../../support/directory.ts';
+import { fieldsOf } from '../../support/fields.ts';
 import { freePorts } from '../../support/ports.ts';
 import { testOnFile } from '../../support/store.ts';
-import { addAda, cli, deviceGrant, type Harness, post, refresh, signIn, startHarness } from './harness.ts';
+import { addAda, cli, deviceGrant, post, refresh, signIn, startHarness } from './harness.ts';
 
 const program = new URL('killable-issuer.ts', import.meta.url).pathname;
 
@@ -38,11 +41,8 @@ test('a session outlives kill -9 between the write of a refresh and its answer',
   {
     await using issuer = await startKillable(port, directory.path);
     token = (await signIn(url)).refresh_token;
-    const body = new URLSearchParams({
-      grant_type: 'refresh_token',
-      refresh_token: String(token),
-      client_id: cli,
-    });
+    const fields = { grant_type: 'refresh_token', refresh_token: String(token), client_id: cli };
+    const body = new URLSearchParams(fields);
     await assert.rejects(fetch(`${url}/token`, { method: 'POST', body, headers: { 'x-die': 'now' } }));
     assert.deepEqual(await issuer.exited, [null, 'SIGKILL']);
   }
@@ -84,12 +84,8 @@ test('NUL in a form or an address of the issuer is answered as any other nonsens
     assert.equal((await send(path)).status, 400, path);
   assert.equal((await refresh(harness.url, 'a\0b')).status, 400);
   assert.equal((await refresh(harness.url, 'x', 'a\0b')).status, 401);
-  const device = await post(harness.url, '/token', {
-    grant_type: deviceGrant,
-    client_id: cli,
-    device_code: 'a\0b',
-  });
-  assert.equal(device.status, 400);
+  const nul = { grant_type: deviceGrant, client_id: cli, device_code: 'a\0b' };
+  assert.equal((await post(harness.url, '/token', nul)).status, 400);
   for (const path of ['/auth?client_id=%00', '/device?user_code=%00', '/session/end?id_token_hint=%00'])
     assert.ok((await fetch(harness.url + path, { redirect: 'manual' })).status < 500, path);
 });
@@ -101,12 +97,13 @@ test('a refresh token that is sent again within the grace gets the same successo
   answers.push(await refresh(harness.url, token));
   const successors = new Set(answers.map(({ body }) => body.refresh_token));
   assert.deepEqual(
-    answers.map(({ status }) => status),
+    fieldsOf(answers, 'status'),
     answers.map(() => 200),
   );
   assert.equal(successors.size, 1, 'one family');
   assert.ok(!successors.has(token));
-  assert.equal(await countTokens(harness), 2);
+  const tokens = await listRows(harness.store.read, 'issuer_records', { model: 'RefreshToken' });
+  assert.equal(tokens.length, 2);
 });
 
 test('a used refresh token ends the session after the grace, whichever way the clock went', async () => {
@@ -143,19 +140,9 @@ testOnFile('on a full disk a refresh is told to come back, and works when there 
     token = answer.body.refresh_token;
     answer = await refresh(url, token);
   }
-  assert.equal(answer.status, 503);
-  assert.equal(answer.body.error, 'temporarily_unavailable');
+  assert.deepEqual([answer.status, answer.body.error], [503, 'temporarily_unavailable']);
   assert.match(String(answer.body.error_description), /Nothing was changed; try again/);
   assert.ok(harness.log.some((line) => line.includes('issuer.request.failed')));
   await limit(1_000_000);
   assert.equal((await refresh(url, token)).status, 200);
 });
-
-async function countTokens({ store }: Harness): Promise<number> {
-  const rows = await store.read
-    .selectFrom('issuer_records')
-    .select('id')
-    .where('model', '=', 'RefreshToken')
-    .execute();
-  return rows.length;
-}

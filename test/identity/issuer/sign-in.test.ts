@@ -154,8 +154,7 @@ test('a right password from a browser that signed in before is never held back b
 
 test('the cookie that knows a browser is out of the reach of scripts, and signs no one in', async () => {
   await using harness = await startHarness();
-  const browser = createBrowser(harness.url);
-  const page = await browser.visit((await startDevice(harness.url)).verification_uri_complete);
+  const { browser, page } = await openDevice(harness.url);
   const signedIn = await browser.submit(page, '/device/sign-in', credentials);
   const line = signedIn.headers.getSetCookie().find((one) => one.includes('known')) ?? '';
   assert.match(line, /; Path=\/; HttpOnly; SameSite=Lax; Max-Age=\d+$/);
