@@ -6,8 +6,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createAuthority } from '../support/certificate.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { leastPrivilege, without } from './accounts.ts';
-import { type Asked, startFakeApi } from './fake-api.ts';
-import { clusterId, grant, type KubernetesLab, startKubernetesLab } from './lab.ts';
+import { type Asked, kubeconfigFor, startFakeApi } from './fake-api.ts';
+import { clusterId, grant, type KubernetesLab, startBound, startKubernetesLab } from './lab.ts';
 import { recorded } from './recorded.ts';
 
 const isWrite = ({ method }: Asked) => method !== 'GET';
@@ -29,9 +29,7 @@ function allow(lab: KubernetesLab, rules: typeof leastPrivilege): void {
 }
 
 test('unreachable: it throws, so that nothing is recorded, and goes on when the server is back', async () => {
-  await using lab = await startKubernetesLab();
-  lab.access.grants.push(grant('x'));
-  await lab.pass();
+  await using lab = await startBound('x');
   await lab.api.stop();
   lab.access.grants.push(grant('y'));
   await assert.rejects(lab.pass(), /^Error: The API server of gamma cannot be reached: .*ECONNREFUSED/);
@@ -61,17 +59,7 @@ test('a kubeconfig, or a certificate authority in a file of its own, that change
   const certificateAuthority = `${directory.path}/ca.pem`;
   const write = (authority: string) => {
     writeFileSync(certificateAuthority, authority);
-    const cluster = {
-      server: api.url,
-      'certificate-authority-data': Buffer.from(authority).toString('base64'),
-    };
-    const content = {
-      clusters: [{ name: 'c', cluster }],
-      users: [{ name: 'u', user: { token: 'andromeda' } }],
-      contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }],
-      'current-context': 'x',
-    };
-    writeFileSync(kubeconfig, JSON.stringify(content), { mode: 0o600 });
+    writeFileSync(kubeconfig, kubeconfigFor(api, 'andromeda', authority), { mode: 0o600 });
   };
   for (const settings of [{ kubeconfig }, { certificateAuthority }]) {
     write(api.authority.ca);
@@ -154,9 +142,7 @@ for (const [title, recording, words] of [
   });
 
 test('409: a binding that is changed under our hands is looked at again at once', async () => {
-  await using lab = await startKubernetesLab();
-  lab.access.grants.push(grant('x'));
-  await lab.pass();
+  await using lab = await startBound('x');
   const key = `team-a/andromeda.${clusterId}.grant_x`;
   lab.api.bindings.edit(key, ({ subjects }) => subjects?.pop());
   let times = 0;
@@ -172,9 +158,7 @@ test('409: a binding that is changed under our hands is looked at again at once'
 });
 
 test('409: what was replaced between the look and the delete is not deleted unless it is ours still', async () => {
-  await using lab = await startKubernetesLab();
-  lab.access.grants.push(grant('x'));
-  await lab.pass();
+  await using lab = await startBound('x');
   lab.access.grants.pop();
   const key = `team-a/andromeda.${clusterId}.grant_x`;
   lab.api.fault = ({ method }) => {
@@ -244,9 +228,7 @@ test('no answer at all: it is waited for no longer than there is time, and the n
 });
 
 test('every request says to the server how long it may take', async () => {
-  await using lab = await startKubernetesLab();
-  lab.access.grants.push(grant('x'));
-  await lab.pass();
+  await using lab = await startBound('x');
   // A watch goes on, and has a time of its own.
   const limits = lab.api.asked.map(({ query }) => query.get('timeoutSeconds') ?? query.get('timeout'));
   assert.deepEqual(new Set(limits).difference(new Set(['60'])), new Set(['10s']));

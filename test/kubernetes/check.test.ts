@@ -1,4 +1,5 @@
 /** `andromeda admin cluster check`: which rights the given credentials lack, and what gives them. */
+
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,6 +10,7 @@ import { leastPrivilege } from '../../src/domain/kubernetes/status.ts';
 import { checkKubernetes } from '../../src/sync/kubernetes/check.ts';
 import { physics, startTestApp } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
+import { fieldsOf } from '../support/fields.ts';
 import type { Rule } from './accounts.ts';
 import { type FakeApi, startFakeApi } from './fake-api.ts';
 import { grant, startKubernetesLab } from './lab.ts';
@@ -25,7 +27,10 @@ test('every right is asked for, those that lack are named, and the ClusterRole t
   using directory = temporaryDirectory();
   const check = await checkKubernetes(settingsFor(api, directory.path, 'no-create'), ['trainers']);
   assert.deepEqual(
-    check.rights.filter(({ allowed }) => !allowed).map(({ right }) => right),
+    fieldsOf(
+      check.rights.filter(({ allowed }) => !allowed),
+      'right',
+    ),
     [
       'create clusterrolebindings (rbac.authorization.k8s.io)',
       'create rolebindings (rbac.authorization.k8s.io)',
@@ -107,7 +112,7 @@ test('an API server that cannot be asked is said in words, with the ClusterRole 
   assert.equal(missing.fault, 'Cannot read /nowhere: there is no such file.');
 });
 
-test('GET /operator/clusters/{clusterID}/check', async (t) => {
+test('an operator has the rights checked of a cluster that has an API server, and no other person has', async () => {
   await using api = await startFakeApi();
   using directory = temporaryDirectory();
   const kubernetes = settingsFor(api, directory.path, 'no-patch');
@@ -125,18 +130,16 @@ test('GET /operator/clusters/{clusterID}/check', async (t) => {
   const check = (name: string, as: string) =>
     service.business(`/operator/clusters/${idOf(name)}/check`, { as });
 
-  await t.test('an operator gets it, with the roles that grants name', async () => {
-    const reply = await check('gamma', 'root');
-    assert.equal(reply.status, 200);
-    assert.deepEqual(
-      reply.body.rights.filter((one: { allowed: boolean }) => !one.allowed).length,
-      3,
-      'patch, twice, and bind trainers',
-    );
-    assert.equal(reply.body.user, 'system:serviceaccount:andromeda-system:no-patch');
-  });
-  await t.test('no other person does', async () => assert.equal((await check('gamma', 'ada')).status, 403));
-  await t.test('a cluster without an API server of its own has nothing to be checked', async () => {
-    assert.equal((await check('beta', 'root')).status, 409);
-  });
+  // With the roles that grants name.
+  const reply = await check('gamma', 'root');
+  assert.equal(reply.status, 200);
+  assert.deepEqual(
+    reply.body.rights.filter((one: { allowed: boolean }) => !one.allowed).length,
+    3,
+    'patch, twice, and bind trainers',
+  );
+  assert.equal(reply.body.user, 'system:serviceaccount:andromeda-system:no-patch');
+
+  assert.equal((await check('gamma', 'ada')).status, 403);
+  assert.equal((await check('beta', 'root')).status, 409);
 });

@@ -7,6 +7,7 @@ import { createSecureServer, type Http2ServerRequest, type Http2ServerResponse }
 import type { AddressInfo, Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { gzipSync } from 'node:zlib';
+import { stringify } from 'yaml';
 import { createAuthority, type TestAuthority } from '../support/certificate.ts';
 import { type Account, type Ask, accounts, may } from './accounts.ts';
 import { type BindingObject, type Bindings, createBindings, type World } from './bindings.ts';
@@ -21,6 +22,18 @@ export interface Asked {
   query: URLSearchParams;
   user: string | undefined;
   headers: Record<string, string | string[] | undefined>;
+}
+
+/** A kubeconfig of an account there. `ca`: the authority that it trusts. */
+export function kubeconfigFor({ url, authority }: FakeApi, token = 'andromeda', ca = authority.ca): string {
+  const data = Buffer.from(ca).toString('base64');
+  const cluster = { server: url, 'certificate-authority-data': data, 'tls-server-name': 'localhost' };
+  return stringify({
+    ...{ apiVersion: 'v1', kind: 'Config', 'current-context': 'x' },
+    clusters: [{ name: 'c', cluster }],
+    users: [{ name: 'u', user: { token } }],
+    contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }],
+  });
 }
 
 export interface FakeApi extends AsyncDisposable {

@@ -36,28 +36,18 @@ export interface KubernetesLab extends AsyncDisposable {
 }
 
 export function grant(id: string, fields: Partial<Grant> = {}): Grant {
-  return {
-    ...personOf(id),
-    grantId: `grant_${id}`,
-    relation: 'kubernetes.developer',
-    scope: 'team-a',
-    roleId: null,
-    ...fields,
-  };
+  const usual = { relation: 'kubernetes.developer', scope: 'team-a', roleId: null } as const;
+  return { ...personOf(id), grantId: `grant_${id}`, ...usual, ...fields };
 }
 
-export function member(name: string, role: Member['role'], permissions: string[] = []): Member {
-  return { ...personOf(name), role, permissions };
-}
+export const member = (name: string, role: Member['role'], permissions: string[] = []): Member => ({
+  ...{ ...personOf(name), role, permissions },
+});
 
-function personOf(name: string) {
-  return {
-    userId: `user_${name}`,
-    email: `${name}@physics.example`,
-    preferredUsername: name,
-    subjects: [`sub-${name}`],
-  };
-}
+const personOf = (name: string) => ({
+  ...{ userId: `user_${name}`, email: `${name}@physics.example` },
+  ...{ preferredUsername: name, subjects: [`sub-${name}`] },
+});
 
 export async function startKubernetesLab(
   options: {
@@ -118,6 +108,14 @@ export async function startKubernetesLab(
       directory[Symbol.dispose]();
     },
   };
+  return lab;
+}
+
+/** One in which grants of these names are in force. */
+export async function startBound(...ids: string[]): Promise<KubernetesLab> {
+  const lab = await startKubernetesLab();
+  lab.access.grants.push(...ids.map((id) => grant(id)));
+  await lab.pass();
   return lab;
 }
 

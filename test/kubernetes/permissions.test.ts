@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { leastPrivilege, without } from './accounts.ts';
 import type { BindingObject } from './bindings.ts';
 import type { FakeApi } from './fake-api.ts';
-import { clusterId, grant, type KubernetesLab, member, startKubernetesLab } from './lab.ts';
+import { clusterId, grant, type KubernetesLab, member, startBound, startKubernetesLab } from './lab.ts';
 
 const rbac = 'rbac.authorization.k8s.io';
 const writes = (api: FakeApi) =>
@@ -64,9 +64,7 @@ test('organization permissions are ClusterRoleBindings: edit, and cluster-admin 
 });
 
 test('what we make carries our labels: managed-by, the cluster, the person and the grant', async () => {
-  await using lab = await startKubernetesLab();
-  lab.access.grants.push(grant('x'));
-  await lab.pass();
+  await using lab = await startBound('x');
   assert.deepEqual(lab.api.bindings.all.get(`team-a/andromeda.${clusterId}.grant_x`)?.metadata.labels, {
     'app.kubernetes.io/managed-by': 'andromeda',
     'andromeda/cluster': clusterId,
@@ -94,9 +92,7 @@ test('a claim by which no one is known binds no one, and is named', async () => 
 });
 
 test('one more grant is one write, and a converged cluster costs the same few requests whatever its size', async () => {
-  await using lab = await startKubernetesLab();
-  lab.access.grants.push(grant('one'));
-  await lab.pass();
+  await using lab = await startBound('one');
   lab.api.asked = [];
   await lab.pass();
   // Pods are counted as time allows, and have a test of their own.
@@ -181,9 +177,7 @@ test('drift is repaired, once', async () => {
 });
 
 test('a label that was added to ours stays, and is no drift', async () => {
-  await using lab = await startKubernetesLab();
-  lab.access.grants.push(grant('x'));
-  await lab.pass();
+  await using lab = await startBound('x');
   const key = `team-a/andromeda.${clusterId}.grant_x`;
   lab.api.bindings.edit(key, ({ metadata }) => Object.assign(metadata.labels ?? {}, { team: 'blue' }));
   lab.api.asked = [];
@@ -252,9 +246,7 @@ test('two organizations on one API server do not disturb each other; released, n
 });
 
 test('a release that may not remove what is ours says which right is missing', async () => {
-  await using lab = await startKubernetesLab();
-  lab.access.grants.push(grant('x'));
-  await lab.pass();
+  await using lab = await startBound('x');
   lab.api.accounts['andromeda'] = { user: 'andromeda', rules: without({ verb: 'delete' }) };
   await assert.rejects(
     lab.driver.release(AbortSignal.timeout(10_000)),
@@ -263,9 +255,7 @@ test('a release that may not remove what is ours says which right is missing', a
 });
 
 test('a binding of ours that lost a label is found by its name, and goes with its grant', async () => {
-  await using lab = await startKubernetesLab();
-  lab.access.grants.push(grant('x'), grant('y'));
-  await lab.pass();
+  await using lab = await startBound('x', 'y');
   const key = [...lab.api.bindings.all.keys()].find((one) => one.endsWith('.grant_x')) ?? '';
   lab.api.bindings.edit(key, ({ metadata }) => {
     delete metadata.labels?.['app.kubernetes.io/managed-by'];
@@ -276,9 +266,7 @@ test('a binding of ours that lost a label is found by its name, and goes with it
 });
 
 test('one with our name and no label at all is left where it is, and named as a fault', async () => {
-  await using lab = await startKubernetesLab();
-  lab.access.grants.push(grant('x'), grant('y'));
-  await lab.pass();
+  await using lab = await startBound('x', 'y');
   const key = [...lab.api.bindings.all.keys()].find((one) => one.endsWith('.grant_x')) ?? '';
   lab.api.bindings.edit(key, ({ metadata }) => {
     delete metadata.labels;

@@ -8,14 +8,13 @@ import { randomUUID } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { stringify } from 'yaml';
 import { ownLabels } from '../../src/domain/kubernetes/bindings.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { checkKubernetes } from '../../src/sync/kubernetes/check.ts';
 import { KubernetesClient } from '../../src/sync/kubernetes/client.ts';
 import { createKubernetesDriver } from '../../src/sync/kubernetes/index.ts';
 import { temporaryDirectory } from '../support/directory.ts';
-import { startFakeApi } from './fake-api.ts';
+import { kubeconfigFor, startFakeApi } from './fake-api.ts';
 import { grant, passOf } from './lab.ts';
 
 const rbac = 'rbac.authorization.k8s.io';
@@ -26,17 +25,8 @@ test('an API server', async (t) => {
   if (given !== undefined) return tryReal(t, given);
   await using api = await startFakeApi();
   using directory = temporaryDirectory();
-  const authority = Buffer.from(api.authority.ca).toString('base64');
-  const kubeconfig = {
-    apiVersion: 'v1',
-    kind: 'Config',
-    clusters: [{ name: 'c', cluster: { server: api.url, 'certificate-authority-data': authority } }],
-    users: [{ name: 'u', user: { token: 'admin' } }],
-    contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }],
-    'current-context': 'x',
-  };
   const file = join(directory.path, 'kubeconfig');
-  writeFileSync(file, stringify(kubeconfig), { mode: 0o600 });
+  writeFileSync(file, kubeconfigFor(api, 'admin'), { mode: 0o600 });
   await tryReal(t, file);
   assert.equal(api.bindings.all.size, 0, 'what it made is gone');
 });
@@ -87,71 +77,63 @@ async function tryReal(t: TestContext, file: string): Promise<void> {
       },
       signal,
     );
-  await t.test('the credentials have every right', async () => {
-    const check = await checkKubernetes({ kubeconfig: file }, []);
-    assert.equal(check.fault, null);
-    assert.deepEqual(
-      check.rights.filter(({ allowed }) => !allowed),
-      [],
-    );
-  });
+  // The credentials have every right.
+  const check = await checkKubernetes({ kubeconfig: file }, []);
+  assert.equal(check.fault, null);
+  assert.deepEqual(
+    check.rights.filter(({ allowed }) => !allowed),
+    [],
+  );
 
-  await t.test('it says how the cluster is', async () => {
-    const { kubernetes, controlPlaneReady, failure } = await pass();
-    assert.match(kubernetes?.version ?? '', /^v1\.\d+\./);
-    assert.deepEqual([controlPlaneReady, failure], [true, null]);
-  });
+  // It says how the cluster is.
+  const { kubernetes, controlPlaneReady, failure } = await pass();
+  assert.match(kubernetes?.version ?? '', /^v1\.\d+\./);
+  assert.deepEqual([controlPlaneReady, failure], [true, null]);
 
-  await t.test('a grant is bound, once, and again when it was changed', async () => {
-    access.grants.push(grant('x', { scope: 'default' }));
-    await pass();
-    const [first] = await list();
-    assert.deepEqual(
-      [first?.metadata.name, first?.roleRef.name, first?.subjects[0]?.name],
-      [nameOf('x'), 'edit', 'x@physics.example'],
-    );
-    await pass();
-    assert.equal((await list())[0]?.metadata.resourceVersion, first?.metadata.resourceVersion);
-    await drop('x');
-    await make('x', ownLabels(clusterId));
-    await pass();
-    assert.equal((await list())[0]?.subjects[0]?.name, 'x@physics.example');
-  });
+  // A grant is bound, once, and again when it was changed.
+  access.grants.push(grant('x', { scope: 'default' }));
+  await pass();
+  const [first] = await list();
+  assert.deepEqual(
+    [first?.metadata.name, first?.roleRef.name, first?.subjects[0]?.name],
+    [nameOf('x'), 'edit', 'x@physics.example'],
+  );
+  await pass();
+  assert.equal((await list())[0]?.metadata.resourceVersion, first?.metadata.resourceVersion);
+  await drop('x');
+  await make('x', ownLabels(clusterId));
+  await pass();
+  assert.equal((await list())[0]?.subjects[0]?.name, 'x@physics.example');
 
-  await t.test('a namespace and a role that are not there are reported', async () => {
-    const [namespace, roleId] = [`missing-${clusterId}`, `missing-${clusterId}`];
-    access.grants.push(grant('n', { scope: namespace }), grant('r', { scope: 'default', roleId }));
-    const words = (await pass()).failure ?? '';
-    assert.match(words, new RegExp(`The namespace ${namespace} does not exist`));
-    assert.match(words, new RegExp(`There is no ClusterRole ${roleId}`));
-    access.grants.splice(1);
-  });
+  // A namespace and a role that are not there are reported.
+  const [namespace, roleId] = [`missing-${clusterId}`, `missing-${clusterId}`];
+  access.grants.push(grant('n', { scope: namespace }), grant('r', { scope: 'default', roleId }));
+  const words = (await pass()).failure ?? '';
+  assert.match(words, new RegExp(`The namespace ${namespace} does not exist`));
+  assert.match(words, new RegExp(`There is no ClusterRole ${roleId}`));
+  access.grants.splice(1);
 
-  await t.test('a binding that is not ours and has our name is left alone', async () => {
-    await make('y', {});
-    access.grants.push(grant('y', { scope: 'default' }));
-    assert.match((await pass()).failure ?? '', /is there already and is not ours/);
-    const path = `${bindingsPath}/${nameOf('y')}`;
-    const found = await client.request<Found>({ path }, signal);
-    assert.equal(found.subjects[0]?.name, 'mallory@physics.invalid');
-    await drop('y');
-    assert.equal((await pass()).failure, null);
-  });
+  // A binding that is not ours and has our name is left alone.
+  await make('y', {});
+  access.grants.push(grant('y', { scope: 'default' }));
+  assert.match((await pass()).failure ?? '', /is there already and is not ours/);
+  const path = `${bindingsPath}/${nameOf('y')}`;
+  const found = await client.request<Found>({ path }, signal);
+  assert.equal(found.subjects[0]?.name, 'mallory@physics.invalid');
+  await drop('y');
+  assert.equal((await pass()).failure, null);
 
-  await t.test('1,000 grants, and one more', async (one) => {
-    for (let n = 0; n < 1000; n++) access.grants.push(grant(`g${n}`, { scope: 'default' }));
-    const started = performance.now();
-    await driver.apply(access, signal);
-    one.diagnostic(`1,000 grants took ${Math.round(performance.now() - started)} ms`);
-    assert.equal((await list()).length, 1002);
-    access.grants.push(grant('more', { scope: 'default' }));
-    await driver.apply(access, signal);
-    assert.equal((await list()).length, 1003);
-  });
+  for (let n = 0; n < 1000; n++) access.grants.push(grant(`g${n}`, { scope: 'default' }));
+  const started = performance.now();
+  await driver.apply(access, signal);
+  t.diagnostic(`1,000 grants took ${Math.round(performance.now() - started)} ms`);
+  assert.equal((await list()).length, 1002);
+  access.grants.push(grant('more', { scope: 'default' }));
+  await driver.apply(access, signal);
+  assert.equal((await list()).length, 1003);
 
-  await t.test('what is no longer wanted goes', async () => {
-    access.grants.splice(0);
-    assert.equal((await pass()).failure, null);
-    assert.deepEqual(await list(), []);
-  });
+  // What is no longer wanted goes.
+  access.grants.splice(0);
+  assert.equal((await pass()).failure, null);
+  assert.deepEqual(await list(), []);
 }

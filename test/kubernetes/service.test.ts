@@ -3,11 +3,12 @@ import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { parse, stringify } from 'yaml';
+import { parse } from 'yaml';
 import type { Lab, LabCluster, LabGrant } from '../../src/domain/clusters/lab.ts';
+import { organizationOf } from '../business/organization.ts';
 import { becomes, eventually, physics, startTestApp, type TestApp } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
-import { type FakeApi, startFakeApi } from './fake-api.ts';
+import { type FakeApi, kubeconfigFor, startFakeApi } from './fake-api.ts';
 
 const gamma = '9d6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50';
 
@@ -26,20 +27,7 @@ async function startInstallation(
   const directory = parts.use(temporaryDirectory());
   const api = parts.use(await startFakeApi());
   const kubeconfig = join(directory.path, 'gamma.kubeconfig');
-  const cluster = {
-    server: api.url,
-    'certificate-authority-data': Buffer.from(api.authority.ca).toString('base64'),
-    'tls-server-name': 'localhost',
-  };
-  const content = {
-    apiVersion: 'v1',
-    kind: 'Config',
-    clusters: [{ name: 'c', cluster }],
-    users: [{ name: 'u', user: { token: 'andromeda' } }],
-    contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }],
-    'current-context': 'x',
-  };
-  writeFileSync(kubeconfig, stringify(content), { mode: 0o600 });
+  writeFileSync(kubeconfig, kubeconfigFor(api), { mode: 0o600 });
   const about = { name: 'gamma', id: gamma, organization: 'physics', kubernetes: { kubeconfig } };
   const lab: Lab = { ...physics, clusters: [{ ...about, scheduler: 'kubernetes', ...also }], grants };
   const service = parts.use(
@@ -77,14 +65,8 @@ test('what people are given reaches the cluster at once, and goes from it at onc
   await using installation = await startInstallation([], { scheduler: 'sunk', slurm }, 60);
   const { service, org } = installation;
   await untilBound(installation, owner);
-  const { body } = await service.business(`/organizations/${org}/members`, { as: 'ada' });
-  const bob = body.members.find((one: { email: string }) => one.email.startsWith('bob')).user_id;
-  const permit = (...permissions: string[]) =>
-    service.write(`/organizations/${org}/members/${bob}/permissions`, {
-      as: 'ada',
-      method: 'PUT',
-      body: { permissions },
-    });
+  const organization = await organizationOf(service);
+  const permit = (...permissions: string[]) => organization.permit('ada', 'bob', permissions);
   await permit('clusters.kubernetes');
   await untilBound(installation, owner, 'edit bob@physics.example');
   await permit('clusters.kubernetes', 'clusters.kubernetes.admin');

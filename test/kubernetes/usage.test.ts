@@ -1,6 +1,8 @@
 /** How many GPUs pods hold: counted where it may be, and otherwise not known. */
+
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { fieldsOf } from '../support/fields.ts';
 import { leastPrivilege } from './accounts.ts';
 import type { KubernetesLab } from './lab.ts';
 import { startKubernetesLab } from './lab.ts';
@@ -55,10 +57,7 @@ test('without the right to list pods it is unknown, and nothing must be mended',
   await using lab = await startKubernetesLab();
   lab.api.pods = [pod('gpu-1', [gpu(2)])];
   const { machines, failure } = await lab.pass();
-  assert.deepEqual(
-    machines?.map(({ gpusInUse }) => gpusInUse),
-    [undefined, undefined, undefined],
-  );
+  assert.deepEqual(fieldsOf(machines, 'gpusInUse'), [undefined, undefined, undefined]);
   assert.equal(failure, null);
 });
 

@@ -5,7 +5,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { becomes, eventually } from '../support/app.ts';
 import { without } from './accounts.ts';
 import type { Asked } from './fake-api.ts';
-import { grant, type KubernetesLab, startKubernetesLab } from './lab.ts';
+import { grant, type KubernetesLab, startBound, startKubernetesLab } from './lab.ts';
 import { recorded } from './recorded.ts';
 
 /** Requests that are never answered, as long as the test runs. */
@@ -36,9 +36,7 @@ test('an observation that gets no answer ends no change that is under way', asyn
 });
 
 test('a change waits for no write that gets no answer, and that write is not sent twice', async () => {
-  await using lab = await startKubernetesLab();
-  lab.access.grants.push(grant('x'));
-  await lab.pass();
+  await using lab = await startBound('x');
   lab.access.grants.push(grant('y', { scope: 'team-b' }));
   using waiting = hang(lab, ({ method }) => method === 'POST');
   const superseded = new AbortController();
@@ -106,9 +104,7 @@ test('what an earlier pass writes while a list is under way asks for a pass', as
 });
 
 test('a removal that gets no answer keeps no new grant unbound', async () => {
-  await using lab = await startKubernetesLab();
-  lab.access.grants.push(grant('x'));
-  await lab.pass();
+  await using lab = await startBound('x');
   using waiting = hang(lab, ({ method }) => method === 'DELETE');
   lab.access.grants.splice(0, 1, grant('y'));
   const superseded = new AbortController();
@@ -146,9 +142,7 @@ test('a server that asks for a long wait is named, and asked again by a later pa
 });
 
 test('a page of a proxy is no empty list: it is named, and nothing is written', async () => {
-  await using lab = await startKubernetesLab();
-  lab.access.grants.push(grant('x'));
-  await lab.pass();
+  await using lab = await startBound('x');
   lab.api.asked = [];
   for (const body of ['<html>Sign in</html>', '{}', '{"items":"none"}']) {
     lab.api.fault = ({ path }) => (path.startsWith('/apis') ? { status: 200, headers: {}, body } : undefined);
@@ -201,9 +195,7 @@ test('who changes a binding again and again is named, and no one for changes tha
 });
 
 test('more permissions than a cluster can have are refused in words, and what must go goes', async () => {
-  await using lab = await startKubernetesLab();
-  lab.access.grants.push(grant('x'));
-  await lab.pass();
+  await using lab = await startBound('x');
   lab.access.grants.splice(0, 1);
   for (let n = 0; n <= 10_000; n++) lab.access.grants.push(grant(`g${n}`));
   assert.match(

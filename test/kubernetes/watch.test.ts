@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { becomes, eventually } from '../support/app.ts';
 import { without } from './accounts.ts';
 import type { Asked } from './fake-api.ts';
-import { grant, type KubernetesLab, startKubernetesLab } from './lab.ts';
+import { grant, type KubernetesLab, startBound, startKubernetesLab } from './lab.ts';
 import { recorded } from './recorded.ts';
 
 /** A lab whose driver gets the passes that it asks for, one at a time. */
@@ -165,9 +165,7 @@ test('a server that comes back is noticed by the watch, whatever the back-off of
 });
 
 test('a binding that is changed all the time brings no storm of passes', async () => {
-  await using lab = await startKubernetesLab();
-  lab.access.grants.push(grant('x'));
-  await lab.pass();
+  await using lab = await startBound('x');
   await watching(lab);
   for (let n = 0; n < 200; n++) {
     lab.api.bindings.edit(keyOf(lab, 'x'), ({ metadata }) => {
