@@ -9,31 +9,15 @@ import {
   type Obstacle,
   readinessAdvice,
 } from '../../src/domain/access/decision.ts';
+import { accessFacts } from '../support/access.ts';
 
 const first = { host: '10.0.0.5', port: 22, hostKey: 'ssh-ed25519 AAAA' };
 const second = { host: '10.0.0.6', port: 22, hostKey: 'ssh-ed25519 BBBB' };
 const facts: AccessFacts = {
-  clusterState: 'active',
-  takesAccessList: true,
-  username: 'ada',
-  isMember: true,
-  role: 'member',
-  permissions: ['clusters.ssh'],
-  accessEndsAt: null,
-  ended: [],
-  activeKeys: ['SHA256:a', 'SHA256:b'],
-  unfitKeys: [],
-  lapsedKeys: [],
-  signIn: undefined,
+  ...{ ...accessFacts, activeKeys: ['SHA256:a', 'SHA256:b'] },
   policy: { maxHoursWithoutSignIn: 90 * 24, endOpenSessions: true, keyMaxDays: 365 },
-  isListed: true,
   confirmed: { loginState: 'ready', keyFingerprints: ['SHA256:a', 'SHA256:b', 'SHA256:gone'] },
-  loginNodes: [
-    { ...first, up: true },
-    { ...second, up: true },
-  ],
-  observedMsAgo: 0,
-  failure: null,
+  loginNodes: [first, second].map((one) => ({ ...one, up: true })),
 };
 /** What `ssh-access` asks, and what the gateway asks. */
 const allKeys: AccessQuestion = {};

@@ -12,6 +12,7 @@ import {
   type Member,
   observationState,
 } from '../../src/domain/access/manifest.ts';
+import { fieldsOf } from '../support/fields.ts';
 
 const ada: Member = {
   userId: 'user_1',
@@ -28,13 +29,10 @@ const usersOf = (...members: Member[]) =>
 
 test('every member holding clusters.ssh appears, with or without a key', () => {
   const users = usersOf(ada, { ...ada, userId: 'user_2', username: 'bob', keyFingerprints: [] });
-  assert.deepEqual(
-    users.map(({ username, desiredLoginState }) => [username, desiredLoginState]),
-    [
-      ['ada', 'ready'],
-      ['bob', 'waiting_for_key'],
-    ],
-  );
+  assert.deepEqual(fieldsOf(users, 'username', 'desiredLoginState'), [
+    ['ada', 'ready'],
+    ['bob', 'waiting_for_key'],
+  ]);
 });
 
 const modes: [string, Partial<Member>, string | undefined][] = [

@@ -12,28 +12,13 @@ import {
 } from '../../src/domain/access/cluster-use.ts';
 import type { AccessFacts } from '../../src/domain/access/decision.ts';
 import type { AccessRequest } from '../../src/domain/access/request.ts';
+import { accessFacts } from '../support/access.ts';
 
 const now = Date.parse('2030-01-02T03:04:05.000Z');
 const at = (ms: number) => new Date(now + ms).toISOString();
 const facts: AccessFacts = {
-  clusterState: 'active',
-  takesAccessList: true,
-  username: 'ada',
-  isMember: true,
-  role: 'member',
-  permissions: ['clusters.ssh', 'clusters.kubernetes'],
-  accessEndsAt: null,
-  ended: [],
-  activeKeys: ['SHA256:a'],
-  unfitKeys: [],
-  lapsedKeys: [],
-  signIn: undefined,
+  ...{ ...accessFacts, permissions: ['clusters.ssh', 'clusters.kubernetes'] },
   policy: { maxHoursWithoutSignIn: 90 * 24, keyMaxDays: 365 },
-  isListed: true,
-  confirmed: { loginState: 'ready', keyFingerprints: ['SHA256:a'] },
-  loginNodes: [{ host: '10.0.0.5', port: 22, hostKey: 'ssh-ed25519 AAAA', up: true }],
-  observedMsAgo: 0,
-  failure: null,
 };
 const on: UseContext = {
   name: 'alpha',

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { kubeconfig } from '../../src/domain/kubernetes/kubeconfig.ts';
+import { fieldsOf } from '../support/fields.ts';
 
 const id = '7b6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50';
 const facts = {
@@ -16,10 +17,7 @@ test('cluster, context and user are named after the cluster ID, and the context 
   assert.deepEqual([file.apiVersion, file.kind, file['current-context']], ['v1', 'Config', id]);
   assert.deepEqual(file.clusters, [{ name: id, cluster: { server: facts.server } }]);
   assert.deepEqual(file.contexts, [{ name: id, context: { cluster: id, user: id } }]);
-  assert.deepEqual(
-    file.users.map(({ name }) => name),
-    [id],
-  );
+  assert.deepEqual(fieldsOf(file.users, 'name'), [id]);
 });
 
 test('the user is kubectl oidc-login get-token with the device-code grant against the issuer, and nothing else', () => {

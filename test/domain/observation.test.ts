@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type Silence, waitingFor, waitingText, withSilence } from '../../src/domain/clusters/cluster.ts';
+import { fieldsOf } from '../support/fields.ts';
 
 const first = '2030-01-01T00:00:00.000Z';
 const later = '2030-01-01T00:01:00.000Z';
@@ -18,10 +19,7 @@ test('a host waits since the report that first named it, and anew after one that
     { report: one, at: first },
     later,
   );
-  assert.deepEqual(
-    two.waiting?.map(({ since }) => since),
-    [first, later],
-  );
+  assert.deepEqual(fieldsOf(two.waiting, 'since'), [first, later]);
   const three = withSilence<Silence>({ waiting: [host('a2')] }, { report: two, at: later }, later);
   const four = withSilence<Silence>({ waiting: [host('a1')] }, { report: three, at: later }, later);
   assert.deepEqual(four.waiting?.[0]?.since, later);

@@ -3,20 +3,8 @@ import { test } from 'node:test';
 import type { ManifestAccount } from '../../src/domain/access/manifest.ts';
 import type { SlurmConfiguration } from '../../src/domain/slurm/configuration.ts';
 import { restartPlan } from '../../src/domain/slurm/restart-plan.ts';
+import { ada, bob, keyless } from '../support/access.ts';
 
-const ada: ManifestAccount = {
-  userId: 'user_1',
-  username: 'ada',
-  uid: 20000,
-  gid: 20000,
-  home: '/home/ada',
-  shell: '/bin/bash',
-  loginState: 'ready',
-  keySetGeneration: 1,
-  keyFingerprints: ['SHA256:a'],
-};
-const bob: ManifestAccount = { ...ada, userId: 'user_2', username: 'bob', uid: 20001, gid: 20001 };
-const keyless: ManifestAccount = { ...bob, loginState: 'waiting_for_key', keyFingerprints: [] };
 const order = ['login', 'controller', 'accounting', 'compute'];
 
 type Row = [string, ManifestAccount[], ManifestAccount[], string[], string[]];

@@ -2,19 +2,14 @@
 import { once } from 'node:events';
 import type { Manifest, SlurmReport } from '../../src/domain/access/manifest.ts';
 import type { SlurmDriver } from '../../src/sync/index.ts';
+import { slurmReport } from '../support/store.ts';
 
 export class HandMade implements SlurmDriver {
   readonly gatherMs = 0;
-  report: SlurmReport = {
-    manifestGeneration: 0,
+  report = slurmReport({
     desiredGeneration: 0,
-    controlPlaneReady: true,
     machines: ['n1', 'n2', 'n3'].map((name) => ({ name, ready: true, phase: 'idle' })),
-    runningJobs: [],
-    loginNodes: [],
-    accounts: [],
-    failure: null,
-  };
+  });
   applied: Manifest[] = [];
   observed = 0;
   readonly observedAt: number[] = [];

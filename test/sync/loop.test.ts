@@ -15,9 +15,11 @@ import {
 import { findObservation } from '../../src/store/clusters/observations.ts';
 import { createInstallation } from '../../src/store/data-dir/lab.ts';
 import type { Change, Store } from '../../src/store/engine/index.ts';
+import { listRows } from '../../src/store/engine/rows.ts';
 import { createSshKey } from '../../src/store/people/ssh-keys.ts';
 import { startSyncLoop } from '../../src/sync/index.ts';
 import { becomes, eventually } from '../support/app.ts';
+import { fieldsOf } from '../support/fields.ts';
 import { newPublicKey } from '../support/ssh-keys.ts';
 import { openTestStore, userId } from '../support/store.ts';
 import { HandMade } from './hand-made.ts';
@@ -63,11 +65,7 @@ async function start(
     if (!stopped) await loop.stop();
     stopped = true;
   };
-  const [alpha] = await opened.store.read
-    .selectFrom('clusters')
-    .selectAll()
-    .where('name', '=', 'alpha')
-    .execute();
+  const [alpha] = await listRows(opened.store.read, 'clusters', { name: 'alpha' });
   return {
     ...opened,
     ...drivers,
@@ -100,10 +98,7 @@ test('a new cluster is looked at at once: list made and accepted, applied, obser
   );
   assert.deepEqual([row.lifecycle_version, row.assigned_node_count], [2, 3]);
   assert.equal(lab.alpha.applied.length, 1);
-  assert.deepEqual(
-    lab.alpha.applied[0]?.accounts.map(({ username, uid }) => [username, uid]),
-    [['ada', 20000]],
-  );
+  assert.deepEqual(fieldsOf(lab.alpha.applied[0]?.accounts, 'username', 'uid'), [['ada', 20000]]);
   // It is active with the first report, and looked at once more when the list was applied.
   await eventually(
     () => findObservation(lab.store.read, lab.alphaId, 'slurm'),
@@ -273,11 +268,7 @@ test('a change at the very end of a pass brings the next one', async () => {
     if (passes === changesAfter)
       queueMicrotask(() => notify([{ kind: 'cluster', clusterId: alpha?.id ?? '' }]));
   });
-  const [alpha] = await opened.store.read
-    .selectFrom('clusters')
-    .selectAll()
-    .where('name', '=', 'alpha')
-    .execute();
+  const [alpha] = await listRows(opened.store.read, 'clusters', { name: 'alpha' });
   const { loop, notify } = await startAnnounced(opened.store, 'here', log);
   try {
     // What the first pass itself changed may bring a second one.
@@ -314,13 +305,10 @@ test('a cluster configuration alone is applied, and is no new generation of the 
   await becomes(() => lab.alpha.applied.length, 1);
   await lab.store.write((tx) => raiseDesiredGeneration(tx, lab.alphaId));
   await becomes(() => lab.alpha.applied.length, 2);
-  assert.deepEqual(
-    lab.alpha.applied.map(({ generation, desiredGeneration }) => [generation, desiredGeneration]),
-    [
-      [1, 1],
-      [1, 2],
-    ],
-  );
+  assert.deepEqual(fieldsOf(lab.alpha.applied, 'generation', 'desiredGeneration'), [
+    [1, 1],
+    [1, 2],
+  ]);
   const list = await findAccessList(lab.store.read, lab.alphaId);
   assert.deepEqual([list?.generation, list?.desiredGeneration], [1, 2]);
 });

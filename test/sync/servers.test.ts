@@ -26,7 +26,7 @@ import { becomes, eventually } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { asServer, letPass, newWire } from '../support/servers.ts';
 import { newPublicKey } from '../support/ssh-keys.ts';
-import { openTestStore, userId } from '../support/store.ts';
+import { openTestStore, slurmReport, userId } from '../support/store.ts';
 
 const hostKey = 'ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ7JY0kB1n6sQXv0f5V5S7hCkXH0mM0Yf0Hc1b2JwXyZ';
 const site = {
@@ -59,17 +59,8 @@ class OneCluster {
       observe: async (): Promise<SlurmReport> => {
         this.observedBy.push(name);
         const last = this.applied.at(-1)?.manifest;
-        return {
-          manifestGeneration: last?.generation ?? 0,
-          desiredGeneration: last?.desiredGeneration ?? 0,
-          listVersion: last?.listVersion ?? 0,
-          controlPlaneReady: true,
-          machines: [],
-          runningJobs: [],
-          loginNodes: [],
-          accounts: [],
-          failure: null,
-        };
+        const { generation = 0, desiredGeneration = 0, listVersion = 0 } = last ?? {};
+        return slurmReport({ manifestGeneration: generation, desiredGeneration, listVersion });
       },
       apply: async (manifest) => {
         this.applying.add(name);
@@ -321,8 +312,7 @@ test('what a server that stood still would bind late is not bound, and what was 
 });
 
 test('which hosts have something of ours is written as what must not be lost, many at once', async () => {
-  await using opened = await openTestStore(lab);
-  const { store } = opened;
+  await using store = await openTestStore(lab);
   const cluster = await store.read.selectFrom('clusters').select('id').executeTakeFirstOrThrow();
   const flushes: boolean[] = [];
   const noting: Store = {

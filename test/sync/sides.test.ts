@@ -176,13 +176,11 @@ async function start({
 type House = Awaited<ReturnType<typeof start>>;
 
 /** Until both sides are on record. */
-async function settled(house: House): Promise<void> {
-  await eventually(
-    async () =>
-      (await house.observation('slurm'))?.manifestGeneration === 1 && (await house.observation('kubernetes')),
+const settled = ({ observation }: House) =>
+  eventually(
+    async () => (await observation('slurm'))?.manifestGeneration === 1 && (await observation('kubernetes')),
     Boolean,
   );
-}
 
 test("one report: Slurm's scheduler, Kubernetes' API, and the machines and storage of both", async () => {
   await using house = await start();

@@ -1,28 +1,23 @@
 /** What the simulated driver makes of a Slurm configuration, and the faults it can be told to have. */
+
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Manifest } from '../../src/domain/access/manifest.ts';
 import type { SimulatedSettings } from '../../src/domain/clusters/lab.ts';
 import type { SlurmConfiguration } from '../../src/domain/slurm/configuration.ts';
 import { readLab } from '../../src/service/config/lab-file.ts';
 import { createSimulatedKubernetesDriver } from '../../src/sync/simulated/kubernetes.ts';
+import { manifestOf } from '../support/access.ts';
 import { temporaryDirectory } from '../support/directory.ts';
+import { fieldsOf } from '../support/fields.ts';
 import { start } from './simulated-driver.ts';
 
 const signal = new AbortController().signal;
 const job = { id: '7', user: 'ada', name: 'train', machines: ['alpha-1'] };
-const manifest = (desiredGeneration: number, slurmConfiguration: SlurmConfiguration = {}): Manifest => ({
-  clusterId: 'c',
-  generation: 1,
-  desiredGeneration,
-  schedulerGeneration: desiredGeneration,
-  slurmConfiguration,
-  listVersion: 1,
-  accounts: [],
-});
+const manifest = (desiredGeneration: number, slurmConfiguration: SlurmConfiguration = {}) =>
+  manifestOf({ desiredGeneration, schedulerGeneration: desiredGeneration, slurmConfiguration });
 
 test('a Slurm configuration restarts the login node when it differs, and not when it is the same', async () => {
   using directory = temporaryDirectory();
@@ -103,14 +98,11 @@ test('it reports machines, storage and Kubernetes as it is set to', async () => 
     storage: { types: ['nfs'], quotaBytes: 5 },
   });
   const report = await driver.observe(signal);
-  assert.deepEqual(
-    report.machines?.map(({ name, ready, phase, gpuModel }) => [name, ready, phase, gpuModel]),
-    [
-      ['Alpha-1', true, 'idle', 'H200'],
-      ['Alpha-2', true, 'idle', 'H200'],
-      ['Alpha-3', false, 'down', 'H200'],
-    ],
-  );
+  assert.deepEqual(fieldsOf(report.machines, 'name', 'ready', 'phase', 'gpuModel'), [
+    ['Alpha-1', true, 'idle', 'H200'],
+    ['Alpha-2', true, 'idle', 'H200'],
+    ['Alpha-3', false, 'down', 'H200'],
+  ]);
   assert.deepEqual(report.storage, {
     ceph: false,
     weka: false,

@@ -5,34 +5,16 @@ import { test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import type { Manifest, ManifestAccount } from '../../src/domain/access/manifest.ts';
 import { isUsername } from '../../src/domain/people/person.ts';
+import { ada, bob, keyless, manifestOf } from '../support/access.ts';
 import { alpha, eventually, physics, startTestApp } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
+import { fieldsOf } from '../support/fields.ts';
 import { newPublicKey } from '../support/ssh-keys.ts';
 import { start } from './simulated-driver.ts';
 
 const signal = new AbortController().signal;
-const ada: ManifestAccount = {
-  userId: 'user_1',
-  username: 'ada',
-  uid: 20000,
-  gid: 20000,
-  home: '/home/ada',
-  shell: '/bin/bash',
-  loginState: 'ready',
-  keySetGeneration: 1,
-  keyFingerprints: ['SHA256:a'],
-};
-const bob: ManifestAccount = { ...ada, userId: 'user_2', username: 'bob', uid: 20001, gid: 20001 };
-const keyless: ManifestAccount = { ...bob, loginState: 'waiting_for_key', keyFingerprints: [] };
-const manifest = (generation: number, ...accounts: ManifestAccount[]): Manifest => ({
-  clusterId: 'c',
-  generation,
-  desiredGeneration: 1,
-  schedulerGeneration: 0,
-  slurmConfiguration: {},
-  listVersion: 10 + generation,
-  accounts,
-});
+const manifest = (generation: number, ...accounts: ManifestAccount[]) =>
+  manifestOf({ generation, listVersion: 10 + generation, accounts });
 
 test('the login node restarts when a login account comes or goes, and only then', async () => {
   using directory = temporaryDirectory();
@@ -64,10 +46,7 @@ test('a look in the midst of a restart does not start a second login node, which
   const { loginNodes } = await driver.observe(signal);
   assert.deepEqual([loginNodes?.[0]?.port, loginNodes?.[0]?.up], [1000, false]);
   await working;
-  assert.deepEqual(
-    nodes.map(({ running }) => running),
-    [false, true],
-  );
+  assert.deepEqual(fieldsOf(nodes, 'running'), [false, true]);
   await driver.close();
 });
 
@@ -203,10 +182,9 @@ test('no one gets an account with a number or a name that this machine has alrea
     'There is no login for: bob (number 20001), as this machine has the account daemon. Change that there.',
   );
   assert.deepEqual([report.manifestGeneration, report.drifted], [1, undefined]);
-  assert.deepEqual(
-    report.accounts.map(({ userId, loginState, keyFingerprints }) => [userId, loginState, keyFingerprints]),
-    [[bob.userId, 'waiting_for_key', []]],
-  );
+  assert.deepEqual(fieldsOf(report.accounts, 'userId', 'loginState', 'keyFingerprints'), [
+    [bob.userId, 'waiting_for_key', []],
+  ]);
   owners = new Map();
   assert.equal((await driver.observe(signal)).drifted, true);
   await driver.apply(manifest(1, ada, bob), signal);

@@ -1,4 +1,5 @@
 /** The parts of the Slurm driver that need no cluster. */
+
 import assert from 'node:assert/strict';
 import { execFile, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -27,6 +28,7 @@ import { readReport, scriptOf } from '../../src/sync/slurm/script.ts';
 import { createShell, HostError } from '../../src/sync/slurm/shell.ts';
 import { becomes, eventually } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
+import { fieldsOf } from '../support/fields.ts';
 import { freePorts } from '../support/ports.ts';
 
 after(() => {
@@ -62,13 +64,10 @@ test('a host that is named several times is one host, with all that it is there 
     loginMode: 'PerUser' as const,
     login: [{ name: 'own', host: '{username}.lab', hostKey }],
   };
-  assert.deepEqual(
-    loginNodesOf(own, ['ada', 'bob']).map(({ name, host, username }) => [name, host, username]),
-    [
-      ['own-ada', 'ada.lab', 'ada'],
-      ['own-bob', 'bob.lab', 'bob'],
-    ],
-  );
+  assert.deepEqual(fieldsOf(loginNodesOf(own, ['ada', 'bob']), 'name', 'host', 'username'), [
+    ['own-ada', 'ada.lab', 'ada'],
+    ['own-bob', 'bob.lab', 'bob'],
+  ]);
 });
 
 test('host lists are what Slurm means by them', () => {
@@ -96,22 +95,10 @@ test('nodes are machines, ready when they take work', () => {
     memoryGib: 502,
   });
   assert.equal(machineOf(line('IDLE', '(null)'))?.gpuCount, undefined);
-  assert.deepEqual(
-    [machineOf(line('IDLE', 'gpu:4'))?.gpuModel, machineOf(line('IDLE', 'gpu:4'))?.gpuCount],
-    [undefined, 4],
-  );
-  for (const state of [
-    'DOWN',
-    'DOWN*',
-    'IDLE*',
-    'IDLE+DRAIN',
-    'ALLOCATED+MAINT',
-    'UNKNOWN',
-    'IDLE~',
-    'IDLE+NOT_RESPONDING',
-  ]) {
-    assert.equal(machineOf(line(state, '(null)'))?.ready, false, state);
-  }
+  const { gpuModel, gpuCount } = machineOf(line('IDLE', 'gpu:4')) ?? {};
+  assert.deepEqual([gpuModel, gpuCount], [undefined, 4]);
+  const away = 'DOWN DOWN* IDLE* IDLE+DRAIN ALLOCATED+MAINT UNKNOWN IDLE~ IDLE+NOT_RESPONDING';
+  for (const state of away.split(' ')) assert.equal(machineOf(line(state, '(null)'))?.ready, false, state);
   assert.equal(machineOf('nonsense'), undefined);
   const job = { id: '9_3', user: 'ada', name: 'a name|with bars', machines: ['a1', 'a2'] };
   assert.deepEqual(jobOf('12|9_3|ada|N/A|NONE|a[1-2]|a name|with bars', new Map()), job);
@@ -132,11 +119,8 @@ test('which jobs run is unknown, and not none, where Slurm did not say', () => {
   const read = (lines: string) =>
     readFacts(`host\thead\ncontroller\tup\n${lines}end\n`, new Map()).controller;
   const job = 'queue-job\t12|12|ada|N/A|NONE|a1|train\n';
-  const silent = read('');
-  assert.deepEqual(
-    [silent?.jobs, silent?.machines, silent?.jobsArePrivate],
-    [undefined, undefined, undefined],
-  );
+  const { jobs, machines, jobsArePrivate } = read('') ?? {};
+  assert.deepEqual([jobs, machines, jobsArePrivate], [undefined, undefined, undefined]);
   assert.equal(readFacts('host\thead\ncontroller\tdown\nend\n', new Map()).controller?.jobs, undefined);
   const known = read(`${job}gpus\t12\t4\nqueue\t3\npending\t0\nprivate\tjobs,usage\n`);
   assert.deepEqual([known?.jobsArePrivate, known?.jobs?.[0]?.gpus], [true, 4]);
@@ -160,14 +144,15 @@ test('GPUs in use and reasons are what slurmctld says, and unknown where it does
   assert.equal(machineOf('NodeName=a1 Gres=(null) GresUsed= State=IDLE')?.gpusInUse, undefined);
   const reason = (rest: string, state = 'IDLE+DRAIN') =>
     machineOf(`NodeName=a1 Gres=(null) State=${state} ${rest}`)?.reason;
-  assert.equal(
-    reason('Reason=bad fan [left, rear] [root@2026-11-20T10:00:00] Comment=x'),
-    'bad fan [left, rear]',
-  );
-  assert.equal(reason('Reason=Not responding'), 'Not responding');
-  assert.equal(reason('Reason=x Comment=Reason=y'), 'x');
+  for (const [rest, expected] of [
+    ['Reason=bad fan [left, rear] [root@2026-11-20T10:00:00] Comment=x', 'bad fan [left, rear]'],
+    ['Reason=Not responding', 'Not responding'],
+    ['Reason=x Comment=Reason=y', 'x'],
+    ['Comment=fine', undefined],
+  ] as const) {
+    assert.equal(reason(rest), expected);
+  }
   assert.equal(reason(`Reason=${'x'.repeat(999)}`)?.length, 200);
-  assert.equal(reason('Comment=fine'), undefined);
   assert.equal(reason('Reason=was bad [root@2026-11-20T10:00:00]', 'IDLE'), undefined, 'it works again');
 });
 
@@ -308,18 +293,14 @@ const report = (
     ...more,
   });
 
+const allAt5 = { 'head:22': facts(5), 'other:22': facts(5), 'a1.lab:22': facts(5) };
+
 test('what counts is what the controller and a login node have; a login node that is behind is not up', () => {
   const found = report({ 'head:22': facts(5), 'other:22': facts(4), 'a1.lab:22': facts(3) });
   assert.deepEqual([found.manifestGeneration, found.listVersion], [5, 15]);
-  assert.deepEqual(
-    found.loginNodes.map(({ up }) => up),
-    [true, false],
-  );
+  assert.deepEqual(fieldsOf(found.loginNodes, 'up'), [true, false]);
   assert.equal(found.drifted, true);
-  assert.equal(
-    report({ 'head:22': facts(5), 'other:22': facts(5), 'a1.lab:22': facts(5) }).drifted,
-    undefined,
-  );
+  assert.equal(report(allAt5).drifted, undefined);
 });
 
 test('while something is applied, a login node that was up keeps its sessions, and the older version counts', () => {
@@ -327,35 +308,22 @@ test('while something is applied, a login node that was up keeps its sessions, a
   const wereUp = new Set(['login1', 'login2']);
   const found = report(said, said['head:22'], { isApplying: true, wereUp });
   assert.equal(found.manifestGeneration, 4);
-  assert.deepEqual(
-    found.loginNodes.map(({ up }) => up),
-    [true, true],
-  );
+  assert.deepEqual(fieldsOf(found.loginNodes, 'up'), [true, true]);
 });
 
 test('which shells a login node lacks is known of one that has the list in force, and of no other', () => {
   const said = { 'head:22': facts(5), 'other:22': facts(4), 'a1.lab:22': facts(5) };
   const { loginNodes } = report(said, said['head:22'], { wereUp: new Set(['login1', 'login2']) });
-  assert.deepEqual(
-    loginNodes.map(({ up, missingShells }) => [up, missingShells]),
-    [
-      [true, []],
-      [true, undefined],
-    ],
-  );
+  assert.deepEqual(fieldsOf(loginNodes, 'up', 'missingShells'), [
+    [true, []],
+    [true, undefined],
+  ]);
 });
 
 test('a host that is away is no fault; one that refuses is', () => {
-  const away = report({
-    'head:22': facts(5),
-    'other:22': new HostError('other does not answer', true),
-    'a1.lab:22': facts(5),
-  });
+  const away = report({ ...allAt5, 'other:22': new HostError('other does not answer', true) });
   assert.deepEqual([away.failure, away.drifted, away.loginNodes[1]?.up], [null, undefined, false]);
-  const refuses = report({
-    'head:22': facts(5),
-    'other:22': new HostError('other shows another key', false),
-  });
+  const refuses = report({ ...allAt5, 'other:22': new HostError('other shows another key', false) });
   assert.equal(refuses.failure, 'other shows another key');
 });
 
@@ -363,7 +331,7 @@ test('a login node that was up is down when it has not answered twice, and at on
   const away = (misses: number, isUnreachable = true) => {
     const fault = new HostError('other does not answer', isUnreachable);
     fault.inARow = misses;
-    const said = { 'head:22': facts(5), 'other:22': fault, 'a1.lab:22': facts(5) };
+    const said = { ...allAt5, 'other:22': fault };
     const node = report(said, said['head:22'], { wereUp: new Set(['login1', 'login2']) }).loginNodes[1];
     return [node?.up, node?.missed];
   };
@@ -387,17 +355,12 @@ test('hosts without the list that was last applied are named, those that are fur
   const away = new HostError('a1 does not answer', true);
   const said = { 'head:22': facts(5), 'other:22': facts(4), 'a1.lab:22': away };
   const found = report(said);
+  const message = 'other:22 answers, and has not taken it yet.';
   assert.deepEqual(found.waiting, [
     { host: 'a1', message: 'a1 does not answer' },
-    {
-      host: 'other:22',
-      generation: 4,
-      listVersion: 14,
-      message: 'other:22 answers, and has not taken it yet.',
-    },
+    { host: 'other:22', generation: 4, listVersion: 14, message },
   ]);
-  const all = { 'head:22': facts(5), 'other:22': facts(5), 'a1.lab:22': facts(5) };
-  assert.deepEqual(report(all).waiting, []);
+  assert.deepEqual(report(allAt5).waiting, []);
 });
 
 test("a person's own login node that is away is waited for where something was put there, and only there", () => {
@@ -438,16 +401,11 @@ test('a report says who was silent, and says nothing of machines without the con
 
 test('SUNKReady says why not', () => {
   const ready = (changes: Partial<Facts>) => report({ 'head:22': facts(5, changes) }).scheduler?.ready;
-  const controller = facts(5).controller;
+  const { controller } = facts(5);
   assert.ok(controller);
-  assert.equal(
-    ready({ controller: { ...controller, up: false, message: 'fatal: x' } })?.reason,
-    'ControllerDown',
-  );
-  assert.equal(
-    ready({ controller: { ...controller, accounting: { up: false, message: '' } } })?.reason,
-    'AccountingDown',
-  );
+  const down = { up: false, message: 'fatal: x' };
+  assert.equal(ready({ controller: { ...controller, ...down } })?.reason, 'ControllerDown');
+  assert.equal(ready({ controller: { ...controller, accounting: down } })?.reason, 'AccountingDown');
   const refused = ready({ refused: { desiredGeneration: 9, message: 'unrecognized key' } });
   assert.deepEqual(
     [refused?.status, refused?.reason, refused?.observedGeneration],
@@ -472,11 +430,7 @@ test('on this machine the script runs without SSH', { skip: noRoot }, async () =
   const [host, ...others] = hostsOf(here, { nodes: [], usernames: [] });
   assert.ok(host && others.length === 0);
   const limits = { connectSeconds: 5, ms: 20_000 };
-  const shell = createShell({
-    user: 'root',
-    identityFile: undefined,
-    directory: directory.path,
-  });
+  const shell = createShell({ user: 'root', identityFile: undefined, directory: directory.path });
   const script = scriptOf([
     ['id', 'none'],
     ['action', 'observe'],
@@ -495,13 +449,9 @@ test('a login node on this machine is down once its sshd, which no script goes b
   const [port = 0] = await freePorts(1);
   const key = join(directory.path, 'host_key');
   spawnSync('ssh-keygen', ['-q', '-t', 'ed25519', '-N', '', '-f', key]);
-  writeFileSync(
-    join(directory.path, 'sshd_config'),
-    `ListenAddress 127.0.0.1\nPort ${port}\nHostKey ${key}\n`,
-  );
-  const sshd = spawn('/usr/sbin/sshd', ['-D', '-f', join(directory.path, 'sshd_config')], {
-    stdio: 'ignore',
-  });
+  const config = join(directory.path, 'sshd_config');
+  writeFileSync(config, `ListenAddress 127.0.0.1\nPort ${port}\nHostKey ${key}\n`);
+  const sshd = spawn('/usr/sbin/sshd', ['-D', '-f', config], { stdio: 'ignore' });
   t.after(() => sshd.kill('SIGKILL'));
   const login = { name: 'login1', host: '127.0.0.1', port, hostKey, local: true };
   const driver = createSlurmDriver({
