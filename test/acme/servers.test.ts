@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
 import { createLogger } from '../../src/lib/log.ts';
 import { type AnsweredChallenge, createAcme } from '../../src/service/certificates/index.ts';
-import { eventually } from '../support/app.ts';
+import { becomes } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 
 test('a server answers the question that another one is asked about a name that both have', async () => {
@@ -41,10 +41,7 @@ test('a server answers the question that another one is asked about a name that 
     };
     hear({ token: 'ours', host: 'a.example', keyAuthorization: 'ours.thumbprint' });
     hear({ token: 'other', host: 'b.example', keyAuthorization: 'other.thumbprint' });
-    await eventually(
-      () => ask('ours'),
-      (answer) => answer === '200 ours.thumbprint',
-    );
+    await becomes(() => ask('ours'), '200 ours.thumbprint');
     assert.match(await ask('other'), /^404 /, 'a name that this server does not have');
   } finally {
     acme.stop();

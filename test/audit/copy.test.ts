@@ -46,10 +46,7 @@ async function withFile(group?: number) {
     /** Until the file ends with the trail's last entry. */
     async caughtUp() {
       const seq = await last();
-      await eventually(
-        async () => (existsSync(file) ? seqsOf(raw()) : []),
-        (all) => all.at(-1) === seq,
-      );
+      await becomes(() => (existsSync(file) ? seqsOf(raw()) : []).at(-1), seq);
     },
   };
 }

@@ -16,11 +16,10 @@ import { appendAuditEntry, listAuditEntries, setPosition } from '../../src/store
 import { setCheckpoint } from '../../src/store/audit/retention.ts';
 import { inspectDatabase } from '../../src/store/data-dir/inspect.ts';
 import { createAccessRequest } from '../../src/store/organizations/access-requests.ts';
-import { systemUserId } from '../../src/store/people/people.ts';
 import { createMachine, sessionAt } from '../cli/harness.ts';
 import { physics, startTestApp } from '../support/app.ts';
 import { auditKeys } from '../support/service-keys.ts';
-import { openTestStore, userId } from '../support/store.ts';
+import { openTestStore, requireRow, testEntry, userId } from '../support/store.ts';
 
 const day = 86_400_000;
 
@@ -139,13 +138,7 @@ test('a crash behind the checkpoint leaves a trail that fits, and the next run g
   const [entry] = await listAuditEntries(trail.store.read, {}, { after: 99, limit: 1 });
   assert.ok(entry);
   const checkpoint = trail.key().signCheckpoint({ seq: entry.seq, hash: entry.hash, at: entry.at });
-  await setCheckpoint(trail.store, checkpoint, {
-    actorUserId: systemUserId,
-    operation: 'deleteAuditEntries',
-    target: '1-100',
-    reason: 'a test',
-    result: 'done',
-  });
+  await setCheckpoint(trail.store, checkpoint, { ...testEntry('1-100'), operation: 'deleteAuditEntries' });
   assert.equal((await trail.seqs())[0], 1);
   assert.deepEqual([(await trail.findings()).first, (await trail.findings()).fault], [101, undefined]);
   await trail.retain({ audit: 36_000 });
@@ -221,10 +214,7 @@ test('stored results of commands are forgotten by their age', async () => {
       await db.insertInto('commands').values(row).execute();
     }
   });
-  const { id: organizationId } = await store.read
-    .selectFrom('organizations')
-    .select('id')
-    .executeTakeFirstOrThrow();
+  const { id: organizationId } = await requireRow(store.read, 'organizations', {});
   for (const days of [20, 10, 1]) {
     const asked = { organizationId, userId: actor, clusterId: null, permissions: ['clusters.ssh'], hours: 1 };
     const now = clock.now - days * day;
@@ -267,15 +257,7 @@ test('a server goes on signing when another deleted what it signed last, and not
   const before = await other.sign();
   // By then all of it is old.
   trail.clock.now += 40 * day;
-  await trail.store.write((tx) =>
-    appendAuditEntry(tx, {
-      actorUserId: systemUserId,
-      operation: 'test',
-      target: 'late',
-      reason: '',
-      result: 'done',
-    }),
-  );
+  await trail.store.write((tx) => appendAuditEntry(tx, testEntry('late')));
   await trail.retain({ audit: 30 });
   const [first = 0] = await trail.seqs();
   assert.ok(before && first > before.seq, 'the entry of its last head is gone');

@@ -1,4 +1,5 @@
 /** A backup to where it is kept: read back, and the oldest removed. */
+
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
@@ -11,7 +12,8 @@ import { keepBackup } from '../../src/service/backup/keep.ts';
 import { newestFirst, tooMany } from '../../src/service/backup/names.ts';
 import { readKeptBackup, readLastBackup } from '../../src/store/data-dir/last-backup.ts';
 import { restoreBackup } from '../../src/store/data-dir/restore.ts';
-import { eventually } from '../support/app.ts';
+import { becomes } from '../support/app.ts';
+import { fieldsOf } from '../support/fields.ts';
 import { installation } from './installation.ts';
 
 const version = '9.9.9';
@@ -47,10 +49,7 @@ test('backups in a directory: verified, noted, and of ours only the newest stay'
   for (const name of [foreign, 'notes.txt', 'andromeda-x.backup']) writeFileSync(join(own.place, name), 'x');
   const kept = [];
   for (const minute of [1, 2, 3, 4]) kept.push(await keep(own, minute));
-  assert.deepEqual(
-    kept.map(({ removed }) => removed),
-    [0, 0, 0, 1],
-  );
+  assert.deepEqual(fieldsOf(kept, 'removed'), [0, 0, 0, 1]);
   const last = kept.at(-1);
   assert.match(last?.file ?? '', /\/andromeda-[0-9a-f]{12}-20300101T000400Z\.backup$/);
   const there = readdirSync(own.place);
@@ -133,10 +132,7 @@ test('what is not read back as it was written is not kept', async () => {
   await using pipe = await open(copy, 'w');
   await pipe.write(bytes);
   const part = join(own.place, '.andromeda-one.backup.part');
-  await eventually(
-    async () => statSync(part, { throwIfNoEntry: false })?.size,
-    (size) => size === bytes.length,
-  );
+  await becomes(() => statSync(part, { throwIfNoEntry: false })?.size, bytes.length);
   await using disk = await open(part, 'r+');
   await disk.write(Buffer.from('X'), 0, 1, 50_000);
   await pipe.close();

@@ -12,7 +12,7 @@ import {
   readBackupFailure,
   readKeptBackup,
 } from '../../src/store/data-dir/last-backup.ts';
-import { eventually } from '../support/app.ts';
+import { becomes } from '../support/app.ts';
 import { hour, installation } from './installation.ts';
 
 test('what is due goes by the last success in the same place, and by failures after it', () => {
@@ -108,10 +108,7 @@ test('a service that is stopped within a backup leaves nothing that counts, and 
   database.close();
   const content = join(own.dataDir, 'backup-work');
   const service = own.start({});
-  await eventually(
-    async () => existsSync(content) && readdirSync(content).length > 0,
-    (begun) => begun,
-  );
+  await becomes(() => existsSync(content) && readdirSync(content).length > 0, true);
   await service.stop();
   assert.deepEqual(service.logged, []);
   assert.deepEqual(readdirSync(own.place), []);

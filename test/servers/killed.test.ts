@@ -1,7 +1,9 @@
 /** A server that is killed takes no session of the others with it; what it had is its own again, or closed in the record by another. */
+
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { eventually } from '../support/app.ts';
+import { becomes, eventually } from '../support/app.ts';
+import { fieldsOf } from '../support/fields.ts';
 import { noServers, openServersLab, type RunningServer } from './lab.ts';
 
 interface Past {
@@ -42,19 +44,13 @@ test('kill -9 of a service, which comes back to its sessions; then of all of it,
   );
   assert.deepEqual(new Set(listed), new Set(both));
   ofB.child.stdin?.write('still here\n');
-  await eventually(
-    async () => ofB.out(),
-    (out) => out === 'up\nstill here\n',
-  );
+  await becomes(() => ofB.out(), 'up\nstill here\n');
 
   await again.kill('SIGKILL', 'all');
   await ofB.ended;
   const onA = await eventually(() => pastAt(a), hasPresumed);
   const presumed = onA.filter(({ end_reason: reason }) => isPresumed(reason));
-  assert.deepEqual(
-    presumed.map(({ end_reason: reason }) => reason),
-    ['its server was not seen for 45 s'],
-  );
+  assert.deepEqual(fieldsOf(presumed, 'end_reason'), ['its server was not seen for 45 s']);
   assert.deepEqual(
     await openAt(a),
     both.filter((id) => id !== presumed[0]?.id),

@@ -2,6 +2,7 @@
  * Several servers, each the real program with a data directory of its own, on one PostgreSQL; a real sshd as the login node of
  * their cluster, which nothing but this file reports on; and a person with a key.
  */
+
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -12,6 +13,7 @@ import { findManifest } from '../../src/store/access/access-lists.ts';
 import { recordSlurmReport } from '../../src/store/clusters/observations.ts';
 import { openStore } from '../../src/store/data-dir/open-store.ts';
 import type { Store } from '../../src/store/engine/index.ts';
+import { updateRows } from '../../src/store/engine/rows.ts';
 import { startSshd, whyNot } from '../gateway/lab.ts';
 import { gatewaysOf } from '../gateway/process/lab.ts';
 import { alpha, type Call, eventually, type Reply } from '../support/app.ts';
@@ -204,11 +206,7 @@ function writeLab(dir: string, at: { port: number; hostKey: string }): void {
 async function prepareCluster(store: Store): Promise<void> {
   await store.write(async ({ db }) => {
     await db.updateTable('clusters').set({ state: 'active' }).where('id', '=', alpha).execute();
-    await db
-      .updateTable('organization_usernames')
-      .set({ username: 'root' })
-      .where('username', '=', 'bob')
-      .execute();
+    await updateRows(db, 'organization_usernames', { username: 'bob' }, { username: 'root' });
   });
 }
 

@@ -1,7 +1,7 @@
 /** SSH sessions of two servers on one PostgreSQL: listed and closed from either, ended by what the other writes, and not lost with one. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { eventually } from '../support/app.ts';
+import { becomes, eventually } from '../support/app.ts';
 import { noServers, openServersLab, type RunningServer } from './lab.ts';
 
 interface Session {
@@ -33,10 +33,7 @@ test('a key that is revoked on one server ends the session on the other, which b
     assert.equal(listed.length, 2);
   }
   // What passed on the other is told as well, within the second for which an answer holds.
-  await eventually(
-    () => sessionsAt(a),
-    (all) => all.some(({ bytes_up: up }) => up > 0),
-  );
+  await becomes(async () => (await sessionsAt(a)).some(({ bytes_up: up }) => up > 0), true);
 
   const third = lab.ssh(b);
   assert.equal(await third.said, 'up\n');
@@ -53,10 +50,7 @@ test('a key that is revoked on one server ends the session on the other, which b
   const closed = await a.write(`/operator/sessions/${last}/close`, { as: 'root', reason: 'it is late' });
   assert.equal(closed.status, 200, JSON.stringify(closed.body));
   assert.match((await third.ended).err, /An operator has closed this session: it is late/);
-  await eventually(
-    () => sessionsAt(a),
-    (all) => all.length === 2,
-  );
+  await becomes(async () => (await sessionsAt(a)).length, 2);
 
   const revoked = await a.write(`/me/ssh-keys/${keyId}/revoke`, { as: 'bob' });
   assert.equal(revoked.status, 200);

@@ -1,6 +1,8 @@
 /** Sign-ins and pages behind a proxy that knows no stickiness: two servers are as one, also for whoever guesses. */
+
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { updateRows } from '../../src/store/engine/rows.ts';
 import { setPassword } from '../../src/store/people/identities.ts';
 import { findPersonByEmail } from '../../src/store/people/people.ts';
 import { type ConsoleApp, signIn } from '../console/harness.ts';
@@ -14,7 +16,8 @@ import {
   refresh,
   startDevice,
 } from '../identity/issuer/harness.ts';
-import { eventually } from '../support/app.ts';
+import { becomes, eventually } from '../support/app.ts';
+import { fieldsOf } from '../support/fields.ts';
 import { type Front, startFront } from './front.ts';
 import { noServers, openServersLab, type ServersLab } from './lab.ts';
 
@@ -52,21 +55,14 @@ async function openPair(): Promise<Pair> {
   return { lab, issuer, console, [Symbol.asyncDispose]: () => opened.disposeAsync() };
 }
 
-test('two servers are as one behind a proxy that knows no stickiness', {
-  skip: noServers,
-}, async (t) => {
+test('two servers are as one behind a proxy that knows no stickiness', { skip: noServers }, async () => {
   await using pair = await openPair();
-  await t.test(
-    'a browser signs in across both, works on each, and sees on one what changes on the other',
-    () => walkConsole(pair),
-  );
-  await t.test(
-    'a device that began on one is answered on another, and its refresh token is good once for both',
-    () => walkDevice(pair),
-  );
-  await t.test('wrong passwords, user codes and polls count on both together', () => guessEverywhere(pair));
+  await walkConsole(pair);
+  await walkDevice(pair);
+  await guessEverywhere(pair);
 });
 
+/** A browser signs in across both, works on each, and sees on one what changes on the other. */
 async function walkConsole({ console, issuer }: Pair): Promise<void> {
   // The console waits for the issuer for ten seconds only, which a busy machine can take.
   const bob = await eventually(
@@ -88,10 +84,7 @@ async function walkConsole({ console, issuer }: Pair): Promise<void> {
   const reading = (async () => {
     for await (const part of stream.body ?? []) heard += Buffer.from(part).toString();
   })().catch(() => {});
-  await eventually(
-    async () => heard,
-    (text) => text.includes('event: open'),
-  );
+  await becomes(() => heard.includes('event: open'), true);
   const setShell = async (server: number) => {
     console.only = server;
     const answer = await bob.call('/api/business/me/login-preferences', {
@@ -103,25 +96,20 @@ async function walkConsole({ console, issuer }: Pair): Promise<void> {
   };
   const changed = await setShell(0);
   assert.equal(changed[0], 200);
-  await eventually(
-    async () => heard,
-    (text) => /event: changed\ndata: \[[^\]]*"me"/.test(text),
-  );
+  await becomes(() => /event: changed\ndata: \[[^\]]*"me"/.test(heard), true);
   assert.deepEqual(await setShell(1), changed, 'the same request again is answered from what the other did');
   console.only = 0;
   const out = await bob.call('/sign-out', { method: 'POST' });
   assert.equal(out.status, 200);
   console.only = 1;
-  await eventually(
-    async () => heard,
-    (text) => text.includes('event: signed-out'),
-  );
+  await becomes(() => heard.includes('event: signed-out'), true);
   assert.equal((await bob.call('/session')).status, 401);
   stopping.abort();
   await reading;
   assert.equal(issuer.only, undefined, 'the issuer was asked in turn all the time');
 }
 
+/** Wrong passwords, user codes and polls count on both together. */
 async function guessEverywhere({ lab, issuer }: Pair): Promise<void> {
   const device = await startDevice(issuer.url);
   const guesser = createBrowser(issuer.url, '127.0.0.5');
@@ -137,17 +125,13 @@ async function guessEverywhere({ lab, issuer }: Pair): Promise<void> {
       .select(['name', 'failures'])
       .where('failures', '>', 0)
       .execute();
-  assert.deepEqual((await counts()).map(({ name, failures }) => [name, failures]).sort(), [
+  assert.deepEqual(fieldsOf(await counts(), 'name', 'failures').sort(), [
     ['sign-in from address', 5],
     ['sign-in to account', 5],
   ]);
   // As after some more, so that a slow machine is held back long enough to see it.
   await lab.store.write(({ db, now }) =>
-    db
-      .updateTable('limit_counts')
-      .set({ failures: 20, at: now })
-      .where('name', '=', 'sign-in from address')
-      .execute(),
+    updateRows(db, 'limit_counts', { name: 'sign-in from address' }, { failures: 20, at: now }),
   );
   for (const server of [0, 1]) {
     const refused = await guess(server);
@@ -157,11 +141,7 @@ async function guessEverywhere({ lab, issuer }: Pair): Promise<void> {
 
   // The account is held for all; an address that has not failed has one try, of whichever server.
   await lab.store.write(({ db, now }) =>
-    db
-      .updateTable('limit_counts')
-      .set({ failures: 60, at: now })
-      .where('name', '=', 'sign-in to account')
-      .execute(),
+    updateRows(db, 'limit_counts', { name: 'sign-in to account' }, { failures: 60, at: now }),
   );
   const fresh = createBrowser(issuer.url, '127.0.0.7');
   issuer.only = 0;
@@ -199,6 +179,7 @@ async function guessEverywhere({ lab, issuer }: Pair): Promise<void> {
   );
 }
 
+/** A device that began on one is answered on another, and its refresh token is good once for both. */
 async function walkDevice({ issuer }: Pair): Promise<void> {
   const device: Device = await startDevice(issuer.url);
   await answerDevice(issuer.url, device);

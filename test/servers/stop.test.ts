@@ -11,7 +11,7 @@ import { test } from 'node:test';
 import { stringify } from 'yaml';
 import { pickAddresses, ports, proxyPorts } from '../../scripts/campaign/cluster/addresses.ts';
 import { proxyText, whyNoProxy } from '../../scripts/campaign/cluster/haproxy.ts';
-import { eventually } from '../support/app.ts';
+import { becomes, eventually } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { createPostgres, missingPostgres } from '../support/postgres-server.ts';
 import { program } from '../support/program.ts';
@@ -50,10 +50,7 @@ test('none of 24 slow requests through HAProxy is cut when one of two servers st
     child.stderr.setEncoding('utf8').on('data', (part) => {
       log += part;
     });
-    await eventually(
-      async () => log,
-      (text) => text.includes('serve.ready'),
-    );
+    await becomes(() => log.includes('serve.ready'), true);
     return { child, host, log: () => log };
   }
   const first = await startServer(addresses.servers[0], 'one');
@@ -70,10 +67,7 @@ test('none of 24 slow requests through HAProxy is cut when one of two servers st
       ({ status }) => status,
       () => 0,
     );
-  await eventually(
-    () => readiness(urls.platform),
-    (status) => status === 200,
-  );
+  await becomes(() => readiness(urls.platform), 200);
 
   // Each has been read by its server when that asks for the rest of it, and ends when it gets that.
   const slow = await Promise.all(
@@ -93,10 +87,7 @@ test('none of 24 slow requests through HAProxy is cut when one of two servers st
     }),
   );
   first.child.kill('SIGTERM');
-  await eventually(
-    () => readiness(`http://${first.host}:${ports.platform}`),
-    (status) => status === 503,
-  );
+  await becomes(() => readiness(`http://${first.host}:${ports.platform}`), 503);
   // HAProxy sends it no more, and it takes no more.
   await eventually(
     () =>

@@ -140,7 +140,7 @@ async function faultsOf(all: readonly Surface[]): Promise<string[]> {
 
 test('every address answers 503 in words with Retry-After, or what needs no database, while PostgreSQL is away or stands still', {
   skip: missingPostgres() ?? false,
-}, async (t) => {
+}, async () => {
   await using postgres = await createPostgres();
   await using served = await surfaces(postgres);
   const isBack = () =>
@@ -148,20 +148,19 @@ test('every address answers 503 in words with Retry-After, or what needs no data
       async () => (await served.all[0]?.ask())?.status,
       (status) => status === 200,
     );
-  await t.test('stopped at once', async () => {
-    await postgres.stop('SIGQUIT');
+  // Stopped at once.
+  await postgres.stop('SIGQUIT');
+  assert.deepEqual(await faultsOf(served.all), []);
+  await postgres.start();
+  await isBack();
+
+  // Standing still.
+  const signal = signalsTo(postgres);
+  signal('SIGSTOP');
+  try {
     assert.deepEqual(await faultsOf(served.all), []);
-    await postgres.start();
-    await isBack();
-  });
-  await t.test('standing still', async () => {
-    const signal = signalsTo(postgres);
-    signal('SIGSTOP');
-    try {
-      assert.deepEqual(await faultsOf(served.all), []);
-    } finally {
-      signal('SIGCONT');
-    }
-    await isBack();
-  });
+  } finally {
+    signal('SIGCONT');
+  }
+  await isBack();
 });

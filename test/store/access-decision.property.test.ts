@@ -4,7 +4,6 @@ import { test } from 'node:test';
 import type { PlatformDeps, PlatformRequest } from '../../src/api/platform/access.ts';
 import { getSshAccess } from '../../src/api/platform/connect.ts';
 import { type AccessFacts, decideAccess } from '../../src/domain/access/decision.ts';
-import type { SlurmReport } from '../../src/domain/access/manifest.ts';
 import { parseSshPublicKey } from '../../src/domain/access/ssh-key.ts';
 import type { Lab } from '../../src/domain/clusters/lab.ts';
 import { createAuthorize } from '../../src/service/compose/gateway.ts';
@@ -18,13 +17,14 @@ import { recordSignIn } from '../../src/store/people/people.ts';
 import { createSshKey, revokeSshKey } from '../../src/store/people/ssh-keys.ts';
 import { mulberry } from '../support/random.ts';
 import { newPublicKey } from '../support/ssh-keys.ts';
-import { granting, isFull, isOnFile, openTestStore } from '../support/store.ts';
+import { granting, isFull, isOnFile, openTestStore, slurmReport } from '../support/store.ts';
 
 /** A round takes ten times as long on PostgreSQL: there, one history, in which everything that is wanted comes up soon. */
 const soonSeed = 26;
 const leastRounds = isOnFile && isFull ? 1_500 : 161;
 
 const names = ['a', 'b', 'c', 'd'];
+const simulated = { computeNodes: 1, gpusPerNode: 1 };
 const lab: Lab = {
   organizations: [
     {
@@ -39,26 +39,11 @@ const lab: Lab = {
     },
   ],
   clusters: [
-    { name: 'alpha', organization: 'x', scheduler: 'sunk', simulated: { computeNodes: 1, gpusPerNode: 1 } },
-    {
-      name: 'beta',
-      organization: 'x',
-      scheduler: 'kubernetes',
-      simulated: { computeNodes: 1, gpusPerNode: 1 },
-    },
+    { name: 'alpha', organization: 'x', scheduler: 'sunk', simulated },
+    { name: 'beta', organization: 'x', scheduler: 'kubernetes', simulated },
   ],
 };
 
-const silent: SlurmReport = {
-  manifestGeneration: 0,
-  desiredGeneration: 0,
-  controlPlaneReady: true,
-  machines: [],
-  runningJobs: [],
-  loginNodes: [],
-  accounts: [],
-  failure: null,
-};
 const loginNode = (username: string | undefined, up: boolean) => ({
   name: `login-${username ?? 'all'}`,
   host: '127.0.0.1',
@@ -177,13 +162,13 @@ async function report(world: World, clusterId: string): Promise<void> {
   ];
   const applied = pick(4) > 0 && manifest;
   const named = pick(4) === 0 ? (manifest?.accounts[pick(manifest.accounts.length)] ?? undefined) : undefined;
-  await recordSlurmReport(store, clusterId, {
-    ...silent,
+  const report = slurmReport({
     ...(applied ? { manifestGeneration: applied.generation, listVersion: applied.listVersion } : {}),
     loginNodes: nodes[pick(nodes.length)] ?? [],
     accounts: named ? [{ ...named, loginState: 'waiting_for_key', keyFingerprints: [] }] : [],
     failure: pick(3) === 0 ? 'the disk is full' : null,
   });
+  await recordSlurmReport(store, clusterId, report);
 }
 
 test('ssh-access says ready for a person and key exactly when the gateway admits that key at that moment', async (t) => {

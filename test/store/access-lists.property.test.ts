@@ -17,15 +17,16 @@ import {
   readAccessList,
   updateDesiredGeneration,
 } from '../../src/store/access/access-lists.ts';
-import { findClusterByName, listDrivenClusters, startRelease } from '../../src/store/clusters/clusters.ts';
+import { listDrivenClusters, startRelease } from '../../src/store/clusters/clusters.ts';
 import { recordSlurmReport } from '../../src/store/clusters/observations.ts';
 import type { Store } from '../../src/store/engine/index.ts';
 import { deleteRows, insertRow, updateRows } from '../../src/store/engine/rows.ts';
 import { createGrant } from '../../src/store/organizations/grants.ts';
 import { createSshKey, revokeSshKey } from '../../src/store/people/ssh-keys.ts';
+import { fieldsOf } from '../support/fields.ts';
 import { mulberry } from '../support/random.ts';
 import { newPublicKey } from '../support/ssh-keys.ts';
-import { granting, openTestStore, userId } from '../support/store.ts';
+import { granting, openTestStore, requireRow, slurmReport, userId } from '../support/store.ts';
 
 const people = ['a', 'b', 'c', 'd', 'e'];
 const lab: Lab = {
@@ -48,16 +49,7 @@ const lab: Lab = {
   })),
 };
 
-const report: SlurmReport = {
-  manifestGeneration: 1,
-  desiredGeneration: 1,
-  controlPlaneReady: true,
-  machines: [],
-  runningJobs: [],
-  loginNodes: [],
-  accounts: [],
-  failure: null,
-};
+const report = slurmReport({ manifestGeneration: 1 });
 
 /** What the contract says of one person, kept in the plainest way. */
 interface Model {
@@ -111,14 +103,8 @@ async function step(
     model.generation++;
   } else if (what === 2 && model.role !== 'owner') {
     model.member = !model.member;
-    await store.write(({ db }) =>
-      updateRows(
-        db,
-        'memberships',
-        { user_id: model.id },
-        { lifecycle_state: model.member ? 'active' : 'removed' },
-      ),
-    );
+    const lifecycle_state = model.member ? 'active' : 'removed';
+    await store.write(({ db }) => updateRows(db, 'memberships', { user_id: model.id }, { lifecycle_state }));
   } else if (what === 3 && model.username !== 'a') {
     model.role = model.role === 'member' ? 'admin' : 'member';
     const role = model.role as 'member' | 'admin';
@@ -232,7 +218,7 @@ test('after any interleaving of changes the list is what recomputing it from not
       if (!generations.has(cluster.id)) continue;
       assert.equal(manifest?.generation, generations.get(cluster.id));
       assert.deepEqual(
-        manifest?.accounts.map(({ userId, keyFingerprints }) => [userId, keyFingerprints]),
+        fieldsOf(manifest?.accounts, 'userId', 'keyFingerprints'),
         expected.map(({ userId }) => [userId, fingerprints(userId)]),
         where,
       );
@@ -243,27 +229,19 @@ test('after any interleaving of changes the list is what recomputing it from not
       }
       if (!manifest || pick(3) === 0) continue;
       const { listVersion, generation: manifestGeneration, desiredGeneration } = manifest;
-      await recordSlurmReport(store, cluster.id, {
-        ...report,
-        listVersion,
-        manifestGeneration,
-        desiredGeneration,
-      });
+      const applied = { listVersion, manifestGeneration, desiredGeneration };
+      await recordSlurmReport(store, cluster.id, { ...report, ...applied });
       confirmed.set(cluster.id, manifest.accounts);
     }
     await deletePastEntries(store, organizationId);
     for (const [clusterId, accounts] of confirmed) {
       for (const { id } of models) {
         const account = accounts.find(({ userId }) => userId === id);
+        const { loginState, keyFingerprints } = account ?? {};
         const person = await findPersonOnCluster(store, clusterId, id);
         assert.deepEqual(
           [person?.observed.keySetGeneration, person?.facts.confirmed],
-          account
-            ? [
-                account.keySetGeneration,
-                { loginState: account.loginState, keyFingerprints: account.keyFingerprints },
-              ]
-            : [0, undefined],
+          account ? [account.keySetGeneration, { loginState, keyFingerprints }] : [0, undefined],
           where,
         );
       }
@@ -272,30 +250,31 @@ test('after any interleaving of changes the list is what recomputing it from not
   assert.equal(new Set(numbers.values()).size, numbers.size, 'no number is used twice');
 });
 
-test('a withdrawn list names no one, is the newest there is, and rises no more', async () => {
-  await using store = await openTestStore(lab);
-  const [alpha, beta] = [
-    await findClusterByName(store.read, 'alpha'),
-    await findClusterByName(store.read, 'beta'),
-  ];
-  assert.ok(alpha && beta);
-  const organizationId = alpha.organizationId;
+/** A store whose clusters of these names have lists. */
+async function openLists(...names: string[]) {
+  const opened = await openTestStore(lab);
+  const { store } = opened;
+  const all = await listDrivenClusters(store.read);
+  const organizationId = all[0]?.organizationId ?? '';
+  const clusters = ['alpha', 'beta'].flatMap((name) => all.find((one) => one.name === name) ?? []);
   await updateListedUsers(store, organizationId);
-  for (const cluster of [alpha, beta]) await createAccessList(store, cluster);
+  for (const one of clusters) if (names.includes(one.name)) await createAccessList(store, one);
+  return {
+    ...{ store, organizationId, clusters: clusters as [ClusterOfList, ClusterOfList] },
+    [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose](),
+  };
+}
+type ClusterOfList = Awaited<ReturnType<typeof listDrivenClusters>>[number];
+
+test('a withdrawn list names no one, is the newest there is, and rises no more', async () => {
+  await using opened = await openLists('alpha', 'beta');
+  const { store, organizationId } = opened;
+  const [alpha, beta] = opened.clusters;
   for (let i = 0; i < 2; i++)
     await store.write((tx) => startRelease(tx, { clusterId: alpha.id, commandId: null }));
-  const { user_id: owner } = await store.read
-    .selectFrom('memberships')
-    .select('user_id')
-    .where('role', '=', 'owner')
-    .executeTakeFirstOrThrow();
-  await store.write((tx) =>
-    createSshKey(tx, {
-      userId: owner,
-      key: parseSshPublicKey(newPublicKey()),
-      commandId: 'c',
-    }),
-  );
+  const { user_id: owner } = await requireRow(store.read, 'memberships', { role: 'owner' });
+  const key = parseSshPublicKey(newPublicKey());
+  await store.write((tx) => createSshKey(tx, { userId: owner, key, commandId: 'c' }));
   assert.deepEqual(await updateListedUser(store, owner), [organizationId]);
   const of = async (clusterId: string) => {
     const found = await readAccessList(store, clusterId);
@@ -309,12 +288,9 @@ test('a withdrawn list names no one, is the newest there is, and rises no more',
 });
 
 test('what a cluster says of someone by name goes before what its list version says', async () => {
-  await using store = await openTestStore(lab);
-  const alpha = await findClusterByName(store.read, 'alpha');
-  assert.ok(alpha);
-  const organizationId = alpha.organizationId;
-  await updateListedUsers(store, organizationId);
-  await createAccessList(store, alpha);
+  await using opened = await openLists('alpha');
+  const { store } = opened;
+  const [alpha] = opened.clusters;
   const manifest = await findManifest(store, alpha.id);
   const [account] = manifest?.accounts ?? [];
   assert.ok(manifest && account);
@@ -335,40 +311,23 @@ test('what a cluster says of someone by name goes before what its list version s
 });
 
 test('a list read again after rows of its past were deleted names only those who are on it', async () => {
-  await using store = await openTestStore(lab);
-  const [cluster, later] = [
-    await findClusterByName(store.read, 'alpha'),
-    await findClusterByName(store.read, 'beta'),
-  ];
-  assert.ok(cluster && later);
-  const { organizationId } = cluster;
-  await updateListedUsers(store, organizationId);
-  await createAccessList(store, cluster);
+  await using opened = await openLists('alpha');
+  const { store, organizationId } = opened;
+  const [cluster, later] = opened.clusters;
   const names = async (clusterId: string) =>
     (await findManifest(store, clusterId))?.accounts.map(({ username }) => username);
-  const remove = async (email: string) => {
-    const id = await userId(store, email);
-    await store.write(({ db }) =>
-      db.updateTable('memberships').set('lifecycle_state', 'removed').where('user_id', '=', id).execute(),
-    );
-    await updateListedUser(store, id);
-  };
-  const add = async (email: string) => {
-    const [id, permission] = [await userId(store, email), 'clusters.ssh' as PermissionKey];
-    await store.write(({ db }) =>
-      insertRow(db, 'holdings', granting({ organizationId, userId: id }, permission)),
-    );
-    await updateListedUser(store, id);
-  };
-  for (const email of ['b@x.example', 'c@x.example']) await add(email);
+  const [b, c] = [await userId(store, 'b@x.example'), await userId(store, 'c@x.example')];
+  for (const user_id of [b, c]) {
+    const row = granting({ organizationId, userId: user_id }, 'clusters.ssh');
+    await store.write(({ db }) => insertRow(db, 'holdings', row));
+    await updateListedUser(store, user_id);
+  }
   assert.deepEqual(await names(cluster.id), ['a', 'b', 'c']);
   // Meanwhile another server looks after the cluster, which confirms its list, and nothing of before is needed any more.
-  await remove('b@x.example');
-  const { version } = await store.read
-    .selectFrom('organization_access_lists')
-    .select('version')
-    .where('org_id', '=', organizationId)
-    .executeTakeFirstOrThrow();
+  const removed = { lifecycle_state: 'removed' as const };
+  await store.write(({ db }) => updateRows(db, 'memberships', { user_id: b }, removed));
+  await updateListedUser(store, b);
+  const { version } = await requireRow(store.read, 'organization_access_lists', { org_id: organizationId });
   const past = async (waiting: SlurmReport['waiting'] = []) => {
     await recordSlurmReport(store, cluster.id, { ...report, listVersion: version, waiting });
     await deletePastEntries(store, organizationId);
@@ -380,7 +339,7 @@ test('a list read again after rows of its past were deleted names only those who
     return rows.map(({ user_id }) => user_id);
   };
   const late = [{ host: 'a1', listVersion: version - 1, message: 'it does not answer' }];
-  assert.deepEqual(await past(late), [await userId(store, 'b@x.example')], 'which a host waits for');
+  assert.deepEqual(await past(late), [b], 'which a host waits for');
   assert.deepEqual(await past(), []);
   assert.deepEqual(await names(cluster.id), ['a', 'c']);
   await createAccessList(store, later);

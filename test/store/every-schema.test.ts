@@ -2,6 +2,7 @@
  * Upgrades from every schema there was. `GOLDEN=write node --test test/store/every-schema.test.ts` adds a database of each
  * schema that has none yet; remove the one of a migration that was changed before its release.
  */
+
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,6 +13,7 @@ import { openStore } from '../../src/store/data-dir/open-store.ts';
 import { restoreBackup } from '../../src/store/data-dir/restore.ts';
 import { listMembersAt } from '../../src/store/organizations/holdings.ts';
 import { temporaryDirectory } from '../support/directory.ts';
+import { fieldsOf } from '../support/fields.ts';
 import {
   hasFixture,
   knownUpTo,
@@ -65,10 +67,7 @@ for (const schema of schemas)
       const keys = await store.read.selectFrom('ssh_keys').select('lifecycle_state').orderBy('id').execute();
       assert.deepEqual(keys, [{ lifecycle_state: 'active' }, { lifecycle_state: 'revoked' }]);
       const listed = await store.read.selectFrom('access_list_users').select('username').execute();
-      assert.deepEqual(
-        listed.map(({ username }) => username),
-        ['ada', 'bob'],
-      );
+      assert.deepEqual(fieldsOf(listed, 'username'), ['ada', 'bob']);
       const members = await listMembersAt(store.read, people[0]?.org_id ?? '', new Date().toISOString());
       assert.deepEqual(
         members.map(({ email, role }) => `${email} ${role}`),

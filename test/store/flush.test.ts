@@ -8,6 +8,7 @@ import { sql } from 'kysely';
 import { cached } from '../../src/store/engine/cache.ts';
 import { openSqlite } from '../../src/store/engine/engine.ts';
 import type { Store, Tx } from '../../src/store/engine/index.ts';
+import { fieldsOf } from '../support/fields.ts';
 import { everyKind, openTestStore } from '../support/store.ts';
 
 /** Flushes of this process: how many began, and each ends when it may. */
@@ -172,10 +173,7 @@ for (const when of ['before it writes', 'half-way']) {
         store.write(body(name), { flush: index === 1 }).finally(() => order.push(name)),
       ),
     );
-    assert.deepEqual(
-      settled.map(({ status }) => status),
-      ['fulfilled', 'fulfilled', 'rejected', 'fulfilled'],
-    );
+    assert.deepEqual(fieldsOf(settled, 'status'), ['fulfilled', 'fulfilled', 'rejected', 'fulfilled']);
     assert.deepEqual(order, ['first', 'a', 'no', 'b'], 'in the order in which they came');
     assert.deepEqual(announced, [
       { kind: 'cluster', clusterId: 'first' },

@@ -17,6 +17,7 @@ import {
   listServers,
   renewServer,
 } from '../../src/store/servers/servers.ts';
+import { fieldsOf } from '../support/fields.ts';
 import { asServer, letPass } from '../support/servers.ts';
 import { openTestStore, testOnFile } from '../support/store.ts';
 
@@ -117,13 +118,10 @@ test('a server that was taken out gets an error, and does not lead before it has
   assert.equal(await renewServer(one), false);
   assert.equal(await take(one), undefined);
   assert.ok(await take(other), 'at once, without waiting for its time to pass');
-  assert.deepEqual(
-    (await listServers(other)).map(({ name, isLive, leads }) => [name, isLive, leads]),
-    [
-      ['two', true, true],
-      ['one', true, false],
-    ],
-  );
+  assert.deepEqual(fieldsOf(await listServers(other), 'name', 'isLive', 'leads'), [
+    ['two', true, true],
+    ['one', true, false],
+  ]);
 });
 
 test('a server that is gone is named for a day', async () => {

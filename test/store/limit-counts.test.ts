@@ -11,17 +11,17 @@ const backOff: Limit = {
 };
 const rate: Limit = { name: 'codes', rate: { burst: 2, everyMs: 1_000 } };
 
-/** Steps on both kinds: the key, what is done, how long it takes; and what is to be waited for before it. */
-const steps: [string, 'use' | 'undo' | 'clear', number, { backOff: number; rate: number }][] = [
-  ['ada', 'use', 0, { backOff: 0, rate: 0 }],
-  ['ada', 'use', 0, { backOff: 0, rate: 0 }],
-  ['bob', 'use', 0, { backOff: 0, rate: 0 }],
-  ['ada', 'use', 400, { backOff: 1_000, rate: 1_000 }],
-  ['ada', 'undo', 0, { backOff: 1_600, rate: 1_600 }],
-  ['ada', 'use', 2_000, { backOff: 600, rate: 600 }],
-  ['ada', 'use', 5_000, { backOff: 0, rate: 0 }],
-  ['ada', 'clear', 0, { backOff: 0, rate: 0 }],
-  ['ada', 'use', 0, { backOff: 0, rate: 0 }],
+/** Steps on both kinds: the key, what is done, and how long it takes. */
+const steps: [key: string, act: 'use' | 'undo' | 'clear', ms: number][] = [
+  ['ada', 'use', 0],
+  ['ada', 'use', 0],
+  ['bob', 'use', 0],
+  ['ada', 'use', 400],
+  ['ada', 'undo', 0],
+  ['ada', 'use', 2_000],
+  ['ada', 'use', 5_000],
+  ['ada', 'clear', 0],
+  ['ada', 'use', 0],
 ];
 
 async function walk(

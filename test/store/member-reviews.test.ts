@@ -17,7 +17,7 @@ import {
 import { listAllGrantedPermissions } from '../../src/store/organizations/memberships.ts';
 import { findOrganizationBySlug } from '../../src/store/organizations/organizations.ts';
 import { systemUserId } from '../../src/store/people/people.ts';
-import { eventually, physics } from '../support/app.ts';
+import { becomes, physics } from '../support/app.ts';
 import { openTestStore, userId } from '../support/store.ts';
 
 const day = 86_400_000;
@@ -251,10 +251,7 @@ test('the service reviews at its start, and says what it did', async () => {
   const lines: string[] = [];
   const log = createLogger('info', (line) => lines.push(line));
   const stop = startMemberReviews({ store: lab.store, months: 6, log, now: () => lab.clock.now });
-  await eventually(
-    async () => lines.join(''),
-    (text) => text.includes('access.reviewed'),
-  );
+  await becomes(() => lines.join('').includes('access.reviewed'), true);
   await stop();
   const { event, ended } = JSON.parse(lines[0] ?? '');
   assert.deepEqual([event, ended], ['access.reviewed', 1]);

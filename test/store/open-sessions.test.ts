@@ -153,8 +153,7 @@ test('what was presumed of a server that comes back after all is taken back, and
 });
 
 test('a session is recorded in a job that the cluster reported as the person’s at its begin or its end, and in no other', async () => {
-  await using opened = await openTestStore(physics, () => at);
-  const { store } = opened;
+  await using store = await openTestStore(physics, () => at);
   const bob = await userId(store, 'bob@physics.example');
   const report = (...ids: string[]) => {
     const own = { user: 'bob', name: 'train', machines: ['a1'] };

@@ -10,6 +10,7 @@ import { openStore } from '../../src/store/data-dir/open-store.ts';
 import { migrations } from '../../src/store/migrations/index.ts';
 import { physics } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
+import { fieldsOf } from '../support/fields.ts';
 import { ancient } from '../support/schemas.ts';
 import { openTestStore } from '../support/store.ts';
 
@@ -26,10 +27,7 @@ test('an empty directory becomes a database of this version, and opening it agai
     return rows.rows;
   };
   const first = await versions();
-  assert.deepEqual(
-    first.map(({ name }) => name),
-    Object.keys(migrations),
-  );
+  assert.deepEqual(fieldsOf(first, 'name'), Object.keys(migrations));
   assert.deepEqual(await versions(), first);
 });
 

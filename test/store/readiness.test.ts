@@ -1,4 +1,5 @@
 /** What is wrong with the database is said where it is met: at the start, in `/readyz`, by a read, and by a backup. */
+
 import assert from 'node:assert/strict';
 import {
   chmodSync,
@@ -19,6 +20,7 @@ import { createReadinessCheck } from '../../src/store/engine/readiness.ts';
 import { eventually, physics } from '../support/app.ts';
 import { fill, smallDisk } from '../support/both-versions.ts';
 import { temporaryDirectory } from '../support/directory.ts';
+import { fieldsOf } from '../support/fields.ts';
 import { damageTable } from '../support/schemas.ts';
 import { openTestStore } from '../support/store.ts';
 
@@ -139,10 +141,7 @@ for (const [how, take] of Object.entries(takenAway)) {
       message: 'The database takes no writes at the moment. Nothing was changed; try again.',
     });
     const together = await Promise.allSettled([insert('b'), insert('c'), insert('d')]);
-    assert.deepEqual(
-      together.map(({ status }) => status),
-      ['rejected', 'rejected', 'rejected'],
-    );
+    assert.deepEqual(fieldsOf(together, 'status'), ['rejected', 'rejected', 'rejected']);
     const rows = await store.read.selectFrom('counters').select('name').orderBy('name').execute();
     assert.deepEqual(
       rows.map(({ name }) => name).filter((name) => name.length === 1),

@@ -32,8 +32,7 @@ test('a condition on null finds rows without the value, and one on a value those
 });
 
 test('a row that is saved takes the place of the one with its key, but for the columns that it leaves out', async () => {
-  await using opened = await openTestStore();
-  const { store } = opened;
+  await using store = await openTestStore();
   const { closing: _, ...saved } = session;
   await store.write(async ({ db }) => {
     await insertRow(db, 'open_sessions', { id: 'a', ...session, closing: 'bye' });

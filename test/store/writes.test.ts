@@ -6,20 +6,9 @@ import { sql } from 'kysely';
 import { appendAuditEntry } from '../../src/store/audit/audit.ts';
 import type { Change, Store } from '../../src/store/engine/index.ts';
 import { updateRows } from '../../src/store/engine/rows.ts';
-import { systemUserId } from '../../src/store/people/people.ts';
 import { becomes, physics } from '../support/app.ts';
-import { everyKind, openTestStore, testOnFile } from '../support/store.ts';
-
-const entry = (target: string) => ({
-  at: '2026-01-01T00:00:00.000Z',
-  actorUserId: systemUserId,
-  commandId: null,
-  operation: 'test',
-  target,
-  reason: 'r',
-  sourceAddress: '',
-  result: 'done',
-});
+import { fieldsOf } from '../support/fields.ts';
+import { everyKind, openTestStore, testEntry, testOnFile } from '../support/store.ts';
 
 const uid = async (db: Store['read']) => {
   const of = db.selectFrom('counters').select('value').where('name', '=', 'uid');
@@ -48,12 +37,12 @@ test('a write that fails changes nothing, announces nothing, and does not hold u
   const seen: Change[] = [];
   store.onChange(everyKind, (changes) => void seen.push(...changes));
   const failing = store.write(async (tx) => {
-    await appendAuditEntry(tx, entry('a'));
+    await appendAuditEntry(tx, testEntry('a'));
     tx.changed({ kind: 'cluster', clusterId: 'a' });
     throw new Error('no');
   });
   const next = store.write(async (tx) => {
-    await appendAuditEntry(tx, entry('b'));
+    await appendAuditEntry(tx, testEntry('b'));
     tx.changed({ kind: 'cluster', clusterId: 'b' });
   });
   await assert.rejects(failing, /no/);
@@ -66,7 +55,7 @@ test('a write that fails changes nothing, announces nothing, and does not hold u
 test('a query that its write did not wait for is refused, and is in no other write', async () => {
   await using store = await openTestStore();
   const late = await store.write(async (tx) => {
-    return { append: () => appendAuditEntry(tx, entry('late')) };
+    return { append: () => appendAuditEntry(tx, testEntry('late')) };
   });
   await assert.rejects(late.append());
   const rows = await store.read.selectFrom('audit_entries').select('target').execute();
@@ -85,7 +74,7 @@ test('a change is announced when it can be read, and no more after one stops lis
   });
   const write = () =>
     store.write(async (tx) => {
-      await appendAuditEntry(tx, entry('a'));
+      await appendAuditEntry(tx, testEntry('a'));
       tx.changed({ kind: 'cluster', clusterId: 'a' });
     });
   await write();
@@ -99,7 +88,7 @@ test('a change is announced when it can be read, and no more after one stops lis
 test('reads go on while a write is under way, and see the state before it', async () => {
   await using store = await openTestStore();
   await store.write(async (tx) => {
-    await appendAuditEntry(tx, entry('a'));
+    await appendAuditEntry(tx, testEntry('a'));
     assert.deepEqual(await store.read.selectFrom('audit_entries').select('seq').execute(), []);
   });
   assert.equal((await store.read.selectFrom('audit_entries').select('seq').execute()).length, 1);
@@ -114,12 +103,12 @@ testOnFile(
     const other = new Database(join(opened.dataDir, 'andromeda.db'));
     other.exec('begin immediate');
     await assert.rejects(
-      opened.store.write((tx) => appendAuditEntry(tx, entry('a'))),
+      opened.store.write((tx) => appendAuditEntry(tx, testEntry('a'))),
       { code: 'service_unavailable' },
     );
     other.exec('rollback');
     other.close();
-    await opened.store.write((tx) => appendAuditEntry(tx, entry('b')));
+    await opened.store.write((tx) => appendAuditEntry(tx, testEntry('b')));
     const rows = await opened.store.read.selectFrom('audit_entries').select('target').execute();
     assert.deepEqual(rows, [{ target: 'b' }]);
   },
@@ -128,7 +117,7 @@ testOnFile(
 test('an audit entry needs someone who did it', async () => {
   await using opened = await openTestStore();
   await assert.rejects(
-    opened.store.write((tx) => appendAuditEntry(tx, { ...entry('a'), actorUserId: 'user_of_nobody' })),
+    opened.store.write((tx) => appendAuditEntry(tx, { ...testEntry('a'), actorUserId: 'user_of_nobody' })),
     /foreign key/i,
   );
 });
@@ -167,15 +156,15 @@ testOnFile(
         await sql`update users set display_name = ${'x'.repeat(1_000_000)}`.execute(db);
       });
     const settled = await Promise.allSettled([count('a'), fill(), count('b'), count('a'), count('c')]);
-    assert.deepEqual(
-      settled.map(({ status }) => status),
-      ['fulfilled', 'rejected', 'fulfilled', 'rejected', 'fulfilled'],
-    );
+    assert.deepEqual(fieldsOf(settled, 'status'), [
+      'fulfilled',
+      'rejected',
+      'fulfilled',
+      'rejected',
+      'fulfilled',
+    ]);
     const made = store.read.selectFrom('counters').select('name').where('value', '=', 1).orderBy('name');
-    assert.deepEqual(
-      (await made.execute()).map(({ name }) => name),
-      ['a', 'b', 'c'],
-    );
+    assert.deepEqual(fieldsOf(await made.execute(), 'name'), ['a', 'b', 'c']);
   },
 );
 

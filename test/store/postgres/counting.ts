@@ -4,6 +4,7 @@ import type { TestContext } from 'node:test';
 import { openStore } from '../../../src/store/data-dir/open-store.ts';
 import type { Store, Tx } from '../../../src/store/engine/index.ts';
 import { updateRows } from '../../../src/store/engine/rows.ts';
+import { eventually } from '../../support/app.ts';
 import { temporaryDirectory } from '../../support/directory.ts';
 
 /** Each store has one of its own. */
@@ -25,6 +26,9 @@ export async function count({ db }: Tx): Promise<number> {
   await updateRows(db, 'counters', {}, { value: value + 1 });
   return value + 1;
 }
+
+/** As soon as it can be written to: what that makes of it. */
+export const countsAgain = (store: Store) => eventually(() => store.write(count).catch(() => 0), Boolean);
 
 export const counted = async ({ read }: Pick<Store, 'read'>) =>
   (await read.selectFrom('counters').select('value').executeTakeFirstOrThrow()).value;

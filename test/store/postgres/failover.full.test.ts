@@ -6,15 +6,17 @@ import { createLogger } from '../../../src/lib/log.ts';
 import { parsePostgresUrl } from '../../../src/lib/postgres-url.ts';
 import { appendAuditEntry } from '../../../src/store/audit/audit.ts';
 import { openStore } from '../../../src/store/data-dir/open-store.ts';
-import type { Store, Tx } from '../../../src/store/engine/index.ts';
+import type { Store } from '../../../src/store/engine/index.ts';
 import { Primary } from '../../../src/store/engine/postgres/primary.ts';
 import { requireUsable } from '../../../src/store/engine/postgres/start.ts';
 import { createReadinessCheck } from '../../../src/store/engine/readiness.ts';
-import { systemUserId } from '../../../src/store/people/people.ts';
+import { listRows } from '../../../src/store/engine/rows.ts';
 import { becomes, eventually } from '../../support/app.ts';
 import { temporaryDirectory } from '../../support/directory.ts';
+import { fieldsOf } from '../../support/fields.ts';
 import { missingPostgres, signalsTo } from '../../support/postgres-server.ts';
-import { everyKind } from '../../support/store.ts';
+import { everyKind, testEntry } from '../../support/store.ts';
+import { count, counted, countsAgain, open } from './counting.ts';
 import { createPair, portOf, socketOf, urlOf } from './pair.ts';
 import { test } from './server.ts';
 
@@ -47,32 +49,8 @@ test('a clock that is off is warned of', async (t) => {
   assert.equal(Math.round(Number(line?.['differsMs']) / 600_000), 6);
 });
 
-async function openHere(t: TestContext, schema: string): Promise<Store> {
-  const directory = temporaryDirectory();
-  const store = await openStore(directory.path, {
-    database: `${urlOf(socketOf(pair.primary))}&schema=${schema}`,
-  });
-  t.after(async () => {
-    await store.close();
-    directory[Symbol.dispose]();
-  });
-  return store;
-}
-
-/** Adds one to what a write before it left. */
-async function count({ db }: Tx): Promise<number> {
-  const { value } = await db
-    .updateTable('counters')
-    .set((eb) => ({ value: eb('value', '+', 1) }))
-    .where('name', '=', 'uid')
-    .returning('value')
-    .executeTakeFirstOrThrow();
-  return value;
-}
-
-const counted = async ({ read }: Store) =>
-  (await read.selectFrom('counters').select('value').where('name', '=', 'uid').executeTakeFirstOrThrow())
-    .value;
+const openHere = (t: TestContext, schema: string) =>
+  open(t, `${urlOf(socketOf(pair.primary))}&schema=${schema}`);
 
 /** Commits that wait for a pair.standby. */
 const waitingCommits = () =>
@@ -116,10 +94,7 @@ test('a write that no standby has is not answered, however its wait for one ends
     [cut, cutAt],
     [left, leftAt],
   ] as const) {
-    const after = await eventually(
-      () => store.write(count).catch(() => 0),
-      (value) => value > 0,
-    );
+    const after = await countsAgain(store);
     // The one in doubt was made after all, and no other one.
     assert.equal(after, before + 2);
     assert.equal(await counted(store), after);
@@ -158,19 +133,9 @@ test('a standby that stands still holds up writes and no reads, and all goes on 
   signal('SIGCONT');
   assert.equal(await held, true);
   await waiting;
-  const after = await eventually(
-    () => store.write(count).catch(() => 0),
-    (value) => value > 0,
-  );
+  const after = await countsAgain(store);
   assert.ok(after >= before + 2);
-  await eventually(
-    () =>
-      isReady().then(
-        () => true,
-        () => false,
-      ),
-    Boolean,
-  );
+  await becomes(() => isReady().catch(() => 'not yet'), undefined);
 });
 
 test('without a synchronous standby that is warned of; with one, a switchover loses nothing', async (t) => {
@@ -185,14 +150,10 @@ test('without a synchronous standby that is warned of; with one, a switchover lo
   const writers = [1, 2, 3, 4].map(async (writer) => {
     for (let round = 0; !isOver; round++) {
       const target = `${writer}/${round}`;
-      const isMade = await store
-        .write((tx) => appendAuditEntry(tx, { ...entry, target }))
-        .then(() => true)
-        .catch((error: { code?: unknown }) => {
-          assert.equal(error.code, 'service_unavailable');
-          return false;
-        });
-      if (isMade) acknowledged.push(target);
+      await store
+        .write((tx) => appendAuditEntry(tx, testEntry(target)))
+        .then(() => acknowledged.push(target))
+        .catch((error: { code?: unknown }) => assert.equal(error.code, 'service_unavailable'));
       // Others are to come to the processor, too.
       await new Promise((done) => setTimeout(done, 5));
     }
@@ -222,19 +183,10 @@ test('without a synchronous standby that is warned of; with one, a switchover lo
   await written;
 
   assert.equal(await portOf(store), pair.standby.port);
-  const entries = await store.read.selectFrom('audit_entries').select('target').execute();
-  const there = entries.map(({ target }) => target);
+  const there = fieldsOf(await listRows(store.read, 'audit_entries', {}), 'target');
   assert.equal(new Set(there).size, there.length, 'nothing is there twice');
   assert.deepEqual(
     acknowledged.filter((target) => !there.includes(target)),
     [],
   );
 });
-
-const entry = {
-  actorUserId: systemUserId,
-  operation: 'test',
-  reason: 'r',
-  sourceAddress: '',
-  result: 'done',
-};

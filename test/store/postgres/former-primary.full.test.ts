@@ -42,17 +42,16 @@ test('a former primary is refused while the one that took over is away, also aft
   const { status } = await service.write(`/me/ssh-keys/${added.body.ssh_key.id}/revoke`, { as: 'ada' });
   assert.equal(status, 200);
 
-  await t.test('it is a problem as soon as it is there, and nothing is asked of it', async () => {
-    await startFormer();
-    const [problem] = await eventually(problems, (all) => all.length > 0);
-    assert.match(
-      problem?.message ?? '',
-      /it is a former primary, on timeline 1, and timeline 2 has begun on another host\. To serve from it on purpose, stop all servers and move .*postgres-timeline away on each\.$/,
-    );
-    assert.equal(await gauge(), '1');
-    assert.equal(await ready(), 200);
-    assert.equal(await portOf(service.app.store), standby.port);
-  });
+  // It is a problem as soon as it is there, and nothing is asked of it.
+  await startFormer();
+  const [problem] = await eventually(problems, (all) => all.length > 0);
+  assert.match(
+    problem?.message ?? '',
+    /it is a former primary, on timeline 1, and timeline 2 has begun on another host\. To serve from it on purpose, stop all servers and move .*postgres-timeline away on each\.$/,
+  );
+  assert.equal(await gauge(), '1');
+  assert.equal(await ready(), 200);
+  assert.equal(await portOf(service.app.store), standby.port);
 
   const keysOfFormer = () => primary.query('select id from ssh_keys order by id');
   const former = await keysOfFormer();
@@ -60,39 +59,37 @@ test('a former primary is refused while the one that took over is away, also aft
   const [, timeline] = readFileSync(join(dataDir, 'postgres-timeline'), 'utf8').trim().split(' ');
   assert.equal(timeline, '2');
 
-  await t.test('every answer says so, and the server is not ready at once', async () => {
-    await standby.stop('SIGQUIT');
-    const began = performance.now();
-    await eventually(ready, (code) => code === 503);
-    t.diagnostic(`not ready after ${Math.round(performance.now() - began)} ms`);
-    for (const reply of [
-      await service.business('/readyz'),
-      await service.business('/me', { as: 'ada' }),
-      await addKey(),
-    ]) {
-      assert.equal(reply.status, 503);
-      assert.match(reply.body.message, /former primary/);
-    }
-    assert.deepEqual(await keysOfFormer(), former);
-  });
+  // Every answer says so, and the server is not ready at once.
+  await standby.stop('SIGQUIT');
+  const began = performance.now();
+  await eventually(ready, (code) => code === 503);
+  t.diagnostic(`not ready after ${Math.round(performance.now() - began)} ms`);
+  for (const reply of [
+    await service.business('/readyz'),
+    await service.business('/me', { as: 'ada' }),
+    await addKey(),
+  ]) {
+    assert.equal(reply.status, 503);
+    assert.match(reply.body.message, /former primary/);
+  }
+  assert.deepEqual(await keysOfFormer(), former);
 
-  await t.test('so is a server that starts, and it waits for the one that took over', async () => {
-    await service.app[Symbol.asyncDispose]();
-    await assert.rejects(openStore(dataDir, { database: url }), {
-      code: 'service_unavailable',
-      message: /it is a former primary, on timeline 1/,
-    });
-    const lines: string[] = [];
-    const log = createLogger('info', (line) => void lines.push(line));
-    const opening = openStore(dataDir, { database: url, log });
-    await becomes(() => lines.join('').includes('"database.away"'), true);
-    await standby.start();
-    const store = await opening;
-    t.after(() => store.close());
-    assert.equal(await portOf(store), standby.port);
-    const keys = await store.read.selectFrom('ssh_keys').select('lifecycle_state').execute();
-    assert.deepEqual(keys.map((key) => key.lifecycle_state).sort(), ['active', 'revoked']);
+  // So is a server that starts, and it waits for the one that took over.
+  await service.app[Symbol.asyncDispose]();
+  await assert.rejects(openStore(dataDir, { database: url }), {
+    code: 'service_unavailable',
+    message: /it is a former primary, on timeline 1/,
   });
+  const lines: string[] = [];
+  const log = createLogger('info', (line) => void lines.push(line));
+  const opening = openStore(dataDir, { database: url, log });
+  await becomes(() => lines.join('').includes('"database.away"'), true);
+  await standby.start();
+  const store = await opening;
+  t.after(() => store.close());
+  assert.equal(await portOf(store), standby.port);
+  const keys = await store.read.selectFrom('ssh_keys').select('lifecycle_state').execute();
+  assert.deepEqual(keys.map((key) => key.lifecycle_state).sort(), ['active', 'revoked']);
 });
 
 test('another PostgreSQL in its place is refused, and the file that says so is named', async () => {

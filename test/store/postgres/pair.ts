@@ -1,7 +1,7 @@
 /** A primary with a standby that has all of it. */
 import { sql } from 'kysely';
 import type { Store } from '../../../src/store/engine/index.ts';
-import { eventually } from '../../support/app.ts';
+import { becomes } from '../../support/app.ts';
 import { freePorts } from '../../support/ports.ts';
 import { createPostgres, type TestPostgres } from '../../support/postgres-server.ts';
 
@@ -31,10 +31,7 @@ export async function createPair() {
   const waitForStandby = async () => {
     await setStandbys('*');
     const ask = "select 1 from pg_stat_replication where sync_state = 'sync' and state = 'streaming'";
-    await eventually(
-      () => primary.query(ask),
-      (rows) => rows.length === 1,
-    );
+    await becomes(async () => (await primary.query(ask)).length, 1);
   };
   return {
     primary,

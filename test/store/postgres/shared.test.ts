@@ -21,13 +21,12 @@ import { updateRows } from '../../../src/store/engine/rows.ts';
 import { createGrant } from '../../../src/store/organizations/grants.ts';
 import { listMembers } from '../../../src/store/organizations/memberships.ts';
 import { findOrganizationBySlug } from '../../../src/store/organizations/organizations.ts';
-import { systemUserId } from '../../../src/store/people/people.ts';
 import { findToken, takeLead } from '../../../src/store/servers/leader.ts';
 import { enterServer, renewServer } from '../../../src/store/servers/servers.ts';
 import { alpha, becomes, eventually, physics } from '../../support/app.ts';
 import { temporaryDirectory } from '../../support/directory.ts';
 import { letPass } from '../../support/servers.ts';
-import { everyKind, userId } from '../../support/store.ts';
+import { everyKind, requireRow, testEntry, userId } from '../../support/store.ts';
 import { connect, postgres, test, usePostgres } from './server.ts';
 
 usePostgres();
@@ -51,15 +50,6 @@ async function openStores(count: number): Promise<{ stores: Store[]; schema: str
   }
   return { stores: await Promise.all(opening), schema, [Symbol.asyncDispose]: () => stack.disposeAsync() };
 }
-
-const entry = (target: string) => ({
-  actorUserId: systemUserId,
-  operation: 'test',
-  target,
-  reason: 'r',
-  sourceAddress: '',
-  result: 'done',
-});
 
 test('servers that start at once on an empty database bring it up to date once', async () => {
   await using opened = await openStores(3);
@@ -93,7 +83,7 @@ test('what one server commits, the others read at once, and hear of; messages co
     mine.length = 0;
   }
   await a.write(async (tx) => {
-    await appendAuditEntry(tx, entry('x'));
+    await appendAuditEntry(tx, testEntry('x'));
     tx.changed({ kind: 'person', userId: 'user_1' });
     tx.changed({ kind: 'organization', organizationId: 'org_1' });
   });
@@ -141,7 +131,7 @@ test('writers of several servers lose nothing, and the audit trail is one chain'
           async (tx) => {
             const row = await tx.db.selectFrom('counters').select('value').executeTakeFirstOrThrow();
             await updateRows(tx.db, 'counters', {}, { value: row.value + 1 });
-            await appendAuditEntry(tx, entry(`${server}/${writer}/${round}`));
+            await appendAuditEntry(tx, testEntry(`${server}/${writer}/${round}`));
           },
           { flush: round % 3 > 0 },
         );
@@ -233,11 +223,7 @@ test('what decides over a login, and over bindings, is of one moment, though a t
   const [store] = opened.stores as [Store];
   await createInstallation(store, physics, 'test');
   const bob = await userId(store, 'bob@physics.example');
-  const { organization_id: organizationId } = await store.read
-    .selectFrom('clusters')
-    .select('organization_id')
-    .where('id', '=', alpha)
-    .executeTakeFirstOrThrow();
+  const { organization_id: organizationId } = await requireRow(store.read, 'clusters', { id: alpha });
   const relation = 'kubernetes.admin' as const;
   const grant = { clusterId: alpha, userId: bob, grantedBy: bob, scope: null, roleId: null, expiresAt: null };
   await store.write((tx) => createGrant(tx, { ...grant, relation }));

@@ -1,4 +1,5 @@
 /** What a server that starts waits for, and what it refuses for an operator to mend. */
+
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -17,6 +18,7 @@ import { createReadinessCheck } from '../../../src/store/engine/readiness.ts';
 import { openSecrets } from '../../../src/store/servers/secrets.ts';
 import { becomes, eventually, physics } from '../../support/app.ts';
 import { temporaryDirectory } from '../../support/directory.ts';
+import { fieldsOf } from '../../support/fields.ts';
 import { beginProgram } from '../../support/program.ts';
 import { keysOf } from '../../support/service-keys.ts';
 import { open } from './counting.ts';
@@ -223,10 +225,7 @@ test('a service that is stopped while it waits for the database ends with 0, and
     .trim()
     .split('\n')
     .map((line) => JSON.parse(line));
-  assert.deepEqual(
-    events.map(({ event }) => event),
-    ['database.away', 'serve.stopped'],
-  );
+  assert.deepEqual(fieldsOf(events, 'event'), ['database.away', 'serve.stopped']);
   assert.equal(events[1].message, 'Stopped while it waited for the database.');
 });
 
