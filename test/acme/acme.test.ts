@@ -8,9 +8,9 @@ import { get } from 'node:https';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { connect } from 'node:tls';
-import { listen } from '../../src/api/http/listen.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { type Acme, createAcme } from '../../src/service/certificates/index.ts';
+import { listenHere } from '../http/support.ts';
 import { startTestAcme, type TestAcme } from '../support/acme.ts';
 import { eventually } from '../support/app.ts';
 import { createAuthority } from '../support/certificate.ts';
@@ -68,17 +68,8 @@ async function serveFrom(
     });
   const service = { acme: make(), dataDir: place.path, lines, later } as unknown as Service;
   const live = { attach: (server: Parameters<Acme['tls']['attach']>[0]) => service.acme.tls.attach(server) };
-  const https = await listen((_, response) => response.end('served'), {
-    name: 'https',
-    host: '127.0.0.1',
-    port: 0,
-    tls: live,
-  });
-  const http = await listen((...args) => service.acme.handler(...args), {
-    name: 'http',
-    host: '127.0.0.1',
-    port: 0,
-  });
+  const https = await listenHere((_, response) => response.end('served'), { tls: live });
+  const http = await listenHere((...args) => service.acme.handler(...args));
   t.after(async () => {
     // First, for it writes into the directory: in these days of its own, a new certificate is due again at once.
     service.acme.stop();
@@ -140,12 +131,7 @@ test('without a certificate no connection is served; then it is obtained, used a
 
 /** The serial number of the certificate that a client gets. */
 async function served({ port }: Service): Promise<string> {
-  const socket = connect({
-    host: '127.0.0.1',
-    port,
-    servername: hosts[0],
-    rejectUnauthorized: false,
-  });
+  const socket = connect({ host: '127.0.0.1', port, servername: hosts[0], rejectUnauthorized: false });
   await new Promise((resolve, reject) => socket.once('secureConnect', resolve).once('error', reject));
   const { serialNumber } = socket.getPeerCertificate();
   socket.destroy();
@@ -167,14 +153,15 @@ test('HTTP-01: only challenges are answered; known names are sent to HTTPS once 
   assert.equal(await at('/me', 'gpu.physics.example'), '503');
   service.acme.begin();
   await until(service, 'acme.obtained');
-  assert.equal(await at('/me?a=b', 'gpu.physics.example:80'), '308 https://gpu.physics.example:8443/me?a=b');
-  assert.equal(await at('/me', 'LOGIN.physics.example'), '308 https://login.physics.example/me');
-  assert.equal(
-    await at('//evil.example/', 'login.physics.example'),
-    '308 https://login.physics.example//evil.example/',
-  );
-  assert.equal(await at('/me', 'evil.example'), '404');
-  assert.equal(await at('/.well-known/acme-challenge/other', 'gpu.physics.example'), '404');
+  for (const [path, host, answer] of [
+    ['/me?a=b', 'gpu.physics.example:80', '308 https://gpu.physics.example:8443/me?a=b'],
+    ['/me', 'LOGIN.physics.example', '308 https://login.physics.example/me'],
+    ['//evil.example/', 'login.physics.example', '308 https://login.physics.example//evil.example/'],
+    ['/me', 'evil.example', '404'],
+    ['/.well-known/acme-challenge/other', 'gpu.physics.example', '404'],
+  ] as const) {
+    assert.equal(await at(path, host), answer);
+  }
   assert.equal(await at('/me', 'gpu.physics.example', 'POST'), '405');
 });
 

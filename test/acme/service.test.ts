@@ -39,9 +39,8 @@ test('from nothing to a service with a certificate; a reload keeps it; `check` a
   authority.fault = 'refuses names';
   writeFileSync(join(directory.path, 'ca.pem'), authority.ca);
   const url = (port: number) => ({
-    listen: `127.0.0.1:${port}`,
+    ...{ listen: `127.0.0.1:${port}`, tls: 'acme' },
     url: `https://${host}:${port}`,
-    tls: 'acme',
   });
   const settings = {
     dataDir: './data',
@@ -50,10 +49,7 @@ test('from nothing to a service with a certificate; a reload keeps it; `check` a
     gateway: { listen: `127.0.0.1:${gateway}` },
     identity: { embedded: url(issuer) },
     acme: {
-      agreeToTerms: true,
-      ca: 'ca.pem',
-      directory: authority.directory,
-      listen: `127.0.0.1:${http}`,
+      ...{ agreeToTerms: true, ca: 'ca.pem', directory: authority.directory, listen: `127.0.0.1:${http}` },
     },
   };
   const file = join(directory.path, 'andromeda.yaml');

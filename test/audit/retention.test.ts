@@ -15,9 +15,12 @@ import { createSigner } from '../../src/service/audit/signer.ts';
 import { appendAuditEntry, listAuditEntries, setPosition } from '../../src/store/audit/audit.ts';
 import { setCheckpoint } from '../../src/store/audit/retention.ts';
 import { inspectDatabase } from '../../src/store/data-dir/inspect.ts';
+import { insertRow, listRows } from '../../src/store/engine/rows.ts';
+import { toTime } from '../../src/store/engine/time.ts';
 import { createAccessRequest } from '../../src/store/organizations/access-requests.ts';
 import { createMachine, sessionAt } from '../cli/harness.ts';
 import { physics, startTestApp } from '../support/app.ts';
+import { fieldsOf } from '../support/fields.ts';
 import { auditKeys } from '../support/service-keys.ts';
 import { openTestStore, requireRow, testEntry, userId } from '../support/store.ts';
 
@@ -33,12 +36,7 @@ async function openOldTrail(entries: number) {
     store.write(async (tx) => {
       for (let i = 0; i < count; i++)
         await appendAuditEntry(tx, {
-          actorUserId: actor,
-          operation,
-          target: `t${i}`,
-          reason: 'because of Ada',
-          sourceAddress: '203.0.113.5',
-          result: 'done',
+          ...{ ...testEntry(`t${i}`), actorUserId: actor, operation, reason: 'because of Ada' },
           details: 'command: "rm secrets"',
         });
     });
@@ -82,9 +80,7 @@ test('old entries are deleted up to a signed checkpoint, in small parts; the res
   const before = await trail.seqs();
   const last = before.at(-1) ?? 0;
   let turns = 0;
-  const counter = setInterval(() => {
-    turns += 1;
-  }, 0);
+  const counter = setInterval(() => void turns++, 0);
   await trail.retain({ audit: 30 });
   clearInterval(counter);
   assert.ok(turns >= 8, `others had ${turns} turns`);
@@ -204,14 +200,9 @@ test('stored results of commands are forgotten by their age', async () => {
   await store.write(async ({ db }) => {
     for (let i = 0; i < 130; i++) {
       const at = clock.now - (i < 120 ? 20 : 1) * day;
-      const fields = {
-        operation: 'x',
-        request_hash: 'x',
-        result: '{}',
-        created_at: new Date(at).toISOString(),
-      };
-      const row = { id: newId('command', at), actor_user_id: actor, idempotency_key: `key ${i}`, ...fields };
-      await db.insertInto('commands').values(row).execute();
+      const row = { id: newId('command', at), actor_user_id: actor, idempotency_key: `key ${i}` };
+      const fields = { operation: 'x', request_hash: 'x', result: '{}', created_at: toTime(at) };
+      await insertRow(db, 'commands', { ...row, ...fields });
     }
   });
   const { id: organizationId } = await requireRow(store.read, 'organizations', {});
@@ -221,9 +212,9 @@ test('stored results of commands are forgotten by their age', async () => {
     await store.write((tx) => createAccessRequest({ ...tx, now }, { ...asked, reason: `${days}` }));
   }
   await trail.retain({ commands: 7 });
-  assert.equal((await store.read.selectFrom('commands').select('id').execute()).length, 10);
-  const asked = await store.read.selectFrom('access_requests').select('reason').execute();
-  assert.deepEqual(asked.map(({ reason }) => reason).sort(), ['1', '10'], 'what may be open stays');
+  assert.equal((await listRows(store.read, 'commands', {})).length, 10);
+  const asked = fieldsOf(await listRows(store.read, 'access_requests', {}), 'reason');
+  assert.deepEqual(asked.sort(), ['1', '10'], 'what may be open stays');
 });
 
 test('audit verify accepts a trail that begins at a checkpoint, and says so', async (t) => {

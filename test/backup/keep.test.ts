@@ -118,7 +118,8 @@ test('a directory that cannot be used is one sentence, and what is damaged is no
   bytes.fill(0x55, bytes.length / 2, bytes.length / 2 + 8192);
   writeFileSync(join(own.dataDir, 'andromeda.db'), bytes);
   await assert.rejects(keep(own, 1), {
-    message: /is damaged, so no backup was written/,
+    code: 'invalid_state',
+    message: /^The database in .* is damaged, so no backup was written\. Restore the last good one/,
   });
   assert.deepEqual([readdirSync(own.place), leftIn(own.dataDir)], [[], []]);
 });

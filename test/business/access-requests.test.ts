@@ -1,7 +1,9 @@
 /** Access requests: asking, deciding, and all that can come between. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { listRows } from '../../src/store/engine/rows.ts';
 import { alpha, beta, eventually, startTestApp, type TestApp } from '../support/app.ts';
+import { fieldsOf } from '../support/fields.ts';
 import { refused } from '../support/refused.ts';
 import { organizationOf } from './organization.ts';
 
@@ -51,8 +53,7 @@ test('a member asks, an owner approves with one click, the access comes, is exte
   assert.ok(Date.parse(end) >= before + 2 * day && Date.parse(end) <= Date.now() + 2 * day);
   assert.deepEqual((await held('eve')).expires_at, { 'clusters.read': end, 'clusters.ssh': end });
   const twice = await decide('ada', id, 'approve');
-  assert.deepEqual([twice.status, twice.body.code], [409, 'invalid_state']);
-  assert.match(twice.body.message, /was approved already by ada@physics\.example/);
+  refused(twice, 409, 'invalid_state', /was approved already by ada@physics\.example/);
   assert.deepEqual(await open(), []);
   const access = () => service.platform(`/clusters/${alpha}/ssh-access?organizationId=${org}`, { as: 'eve' });
   await eventually(access, ({ status, body: { reason: why } }) => status === 200 && why === 'no_keys');
@@ -190,25 +191,15 @@ test('what was written is in the audit trail, is bounded, and goes with retentio
     const { id } = (await ask('bob', { permissions: ['clusters.kubernetes'], hours: 24 })).body;
     await withdraw('bob', id);
   }
-  const kept = async () =>
-    (await store.read
-      .selectFrom('access_requests')
-      .select(['user_id', 'reason', 'decision_reason'])
-      .execute()) ?? [];
+  const kept = () => listRows(store.read, 'access_requests', {});
   assert.equal((await kept()).length, 20);
-  const { id } = (
-    await ask('bob', { permissions: ['clusters.kubernetes'] }, { reason: 'as eve@physics.example has' })
-  ).body;
+  const reason = 'as eve@physics.example has';
+  const { id } = (await ask('bob', { permissions: ['clusters.kubernetes'] }, { reason })).body;
   await decide('ada', id, 'decline', { reason: 'eve@physics.example has left' });
   const { id: hers } = (await ask('eve', { permissions: ['clusters.ssh'] }, { reason: 'secret plans' })).body;
   await decide('ada', hers, 'approve');
-  const trail = await service.business('/operator/audit?limit=200', { as: 'root' });
-  const entries = (
-    trail.body.entries as { operation: string; target: string; details: string; result: string }[]
-  )
-    .filter(({ target }) => target === hers)
-    .map(({ operation, details, result }) => [operation, details, result]);
-  assert.deepEqual(entries.sort(), [
+  const entries = await listRows(store.read, 'audit_entries', { target: hers });
+  assert.deepEqual(fieldsOf(entries, 'operation', 'details', 'result').sort(), [
     ['approveAccessRequest', 'permissions none → clusters.ssh', 'done'],
     ['requestAccess', 'clusters.ssh without an end', 'done'],
   ]);
@@ -217,9 +208,7 @@ test('what was written is in the audit trail, is bounded, and goes with retentio
   assert.ok((await kept()).every(({ user_id: one }) => one !== ids['eve']));
   await service.write(`/operator/people/${ids['eve']}/erase`, { as: 'root' });
   await eventually(kept, (rows) => !JSON.stringify(rows).includes('eve@'));
-  assert.ok(
-    (await kept()).some(
-      ({ reason, decision_reason: why }) => /erased/.test(reason) && /has left/.test(why ?? ''),
-    ),
-  );
+  const isErased = ({ reason, decision_reason: why }: { reason: string; decision_reason: string | null }) =>
+    /erased/.test(reason) && /has left/.test(why ?? '');
+  assert.ok((await kept()).some(isErased));
 });

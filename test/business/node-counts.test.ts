@@ -5,7 +5,6 @@ import {
   completeRelease,
   findCluster,
   startRelease,
-  updateClusterSettings,
 } from '../../src/store/clusters/clusters.ts';
 import { recordSlurmReport } from '../../src/store/clusters/observations.ts';
 import { alpha, physics } from '../support/app.ts';
@@ -28,13 +27,7 @@ async function open() {
     moment = at(minute);
     return recordSlurmReport(store, alpha, report(names, ready));
   };
-  const resize = (computeNodes: number, minute: number) =>
-    store.write(async (tx) =>
-      updateClusterSettings({ ...tx, now: at(minute) }, await find(), {
-        simulated: { computeNodes, gpusPerNode: 8 },
-      }),
-    );
-  return { store, find, reports, resize, [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose]() };
+  return { store, find, reports, [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose]() };
 }
 
 test('assigned_node_count follows the machines that the cluster reports', async () => {
@@ -57,32 +50,8 @@ test('assigned_node_count follows the machines that the cluster reports', async 
   assert.equal((await lab.find()).assignedNodeCount, 1, 'the others are retired');
   await lab.reports([], 5, false);
   assert.equal((await lab.find()).assignedNodeCount, 1, 'nobody was there to name machines');
-});
-
-test('a released cluster has no nodes assigned', async () => {
-  await using lab = await open();
-  await lab.reports(['a', 'b'], 1);
-  await lab.store.write((tx) => activateCluster({ ...tx, now: at(1) }, alpha));
-  await lab.store.write((tx) => startRelease({ ...tx, now: at(2) }, { clusterId: alpha, commandId: null }));
-  assert.equal((await lab.find()).assignedNodeCount, 2, 'until it is released');
-  await lab.store.write((tx) => completeRelease({ ...tx, now: at(3) }, alpha));
+  await lab.store.write((tx) => startRelease({ ...tx, now: at(6) }, { clusterId: alpha, commandId: null }));
+  assert.equal((await lab.find()).assignedNodeCount, 1, 'until it is released');
+  await lab.store.write((tx) => completeRelease({ ...tx, now: at(7) }, alpha));
   assert.equal((await lab.find()).assignedNodeCount, 0);
-});
-
-test('expected_node_count follows the lab’s computeNodes, unless nodes are reserved', async () => {
-  await using lab = await open();
-  await lab.resize(5, 1);
-  assert.equal((await lab.find()).expectedNodeCount, 5);
-
-  const reserve = (reservedNodes: number, minute: number) =>
-    lab.store.write(async (tx) =>
-      updateClusterSettings({ ...tx, now: at(minute) }, await lab.find(), { reservedNodes }),
-    );
-  await reserve(3, 2);
-  await lab.resize(6, 3);
-  assert.equal((await lab.find()).expectedNodeCount, 3);
-  await reserve(0, 4);
-  assert.equal((await lab.find()).expectedNodeCount, 6);
-  await lab.resize(7, 5);
-  assert.equal((await lab.find()).expectedNodeCount, 7);
 });

@@ -7,6 +7,7 @@ import { appendAuditEntry } from '../../src/store/audit/audit.ts';
 import { ownWrites, runCommand } from '../../src/store/audit/commands.ts';
 import { listRows } from '../../src/store/engine/rows.ts';
 import { physics, startTestApp } from '../support/app.ts';
+import { refused } from '../support/refused.ts';
 import { newPublicKey } from '../support/ssh-keys.ts';
 import { openTestStore, userId } from '../support/store.ts';
 import { rows } from './writes-table.ts';
@@ -24,14 +25,10 @@ test('after a thousand own changes within a day, another is possible when one of
   const { body } = await service.business('/me', { as: 'bob' });
   const { id } = body.user;
   const org = body.default_org_id;
-  const { body: made } = await service.write('/me/ssh-keys', {
-    as: 'bob',
-    body: { public_key: newPublicKey() },
-  });
-  const asked = await service.write(`/organizations/${org}/access-requests`, {
-    as: 'bob',
-    body: { permissions: ['reservations.read'] },
-  });
+  const addKey = () => service.write('/me/ssh-keys', { as: 'bob', body: { public_key: newPublicKey() } });
+  const { body: made } = await addKey();
+  const wish = { as: 'bob', body: { permissions: ['reservations.read'] } };
+  const asked = await service.write(`/organizations/${org}/access-requests`, wish);
   assert.equal(asked.status, 201, JSON.stringify(asked.body));
   const entry = { actorUserId: id, target: id, reason: '', subjectUserId: id };
   const rename = (times: number) =>
@@ -52,21 +49,16 @@ test('after a thousand own changes within a day, another is possible when one of
   const setShell = (shell: string, as = 'bob') => service.put(as, '/me/login-preferences', { shell });
   assert.equal((await setShell('/bin/sh')).status, 200);
   const { read } = service.app.store;
-  const entries = async () => (await read.selectFrom('audit_entries').select('seq').execute()).length;
+  const entries = async () => (await listRows(read, 'audit_entries', {})).length;
   const before = await entries();
-  const refused = await setShell('/bin/bash');
-  assert.deepEqual(
-    [refused.status, refused.body.code, refused.body.retryable],
-    [429, 'too_many_requests', true],
-  );
-  assert.match(
-    refused.body.message,
-    /^You have changed your keys, your shell and your requests 1000 times within a day\. It is possible again at \d{4}-\d\d-\d\d \d\d:\d\d UTC; revoking and withdrawing always are\.$/,
-  );
-  const wait = Number(refused.headers.get('retry-after'));
+  const beyond = await setShell('/bin/bash');
+  const message =
+    /^You have changed your keys, your shell and your requests 1000 times within a day\. It is possible again at \d{4}-\d\d-\d\d \d\d:\d\d UTC; revoking and withdrawing always are\.$/;
+  refused(beyond, 429, 'too_many_requests', message);
+  assert.equal(beyond.body.retryable, true);
+  const wait = Number(beyond.headers.get('retry-after'));
   assert.ok(wait > 22.9 * 3_600 && wait <= 23 * 3_600, String(wait));
-  const key = await service.write('/me/ssh-keys', { as: 'bob', body: { public_key: newPublicKey() } });
-  assert.deepEqual([key.status, key.body.code], [429, 'too_many_requests']);
+  refused(await addKey(), 429, 'too_many_requests');
   assert.equal(await entries(), before, 'a refusal is kept nowhere but in the log');
 
   // Others go on, and so does what takes access away.
@@ -92,18 +84,13 @@ test('of a thousand refusals within a day each has an entry, and all beyond are 
   await using store = await openTestStore(physics);
   const bob = await userId(store, 'bob@physics.example');
   const start = Date.parse('2030-01-01T00:00:00.000Z');
-  const refuse = (now: number) =>
-    assert.rejects(
-      runCommand(
-        store,
-        {
-          caller: { userId: bob, sourceAddress: '' },
-          command: { idempotencyKey: 'x', auditReason: 'r' },
-          now,
-        },
-        { operation: 'x', meaning: [], about: { target: 't' }, apply: () => Promise.reject(forbidden('no')) },
-      ),
-    );
+  const caller = { userId: bob, sourceAddress: '' };
+  const command = { idempotencyKey: 'x', auditReason: 'r' };
+  const apply = () => Promise.reject(forbidden('no'));
+  const refuse = (now: number) => {
+    const what = { operation: 'x', meaning: [], about: { target: 't' }, apply };
+    return assert.rejects(runCommand(store, { caller, command, now }, what));
+  };
   const entries = async (operation: string) =>
     (await listRows(store.read, 'audit_entries', { operation })).length;
   for (let minute = 0; minute < 20; minute++)

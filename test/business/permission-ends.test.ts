@@ -66,10 +66,8 @@ test('an end is set, kept by a set without ends, moved, and taken away', async (
     assert.equal((await permit('ada', 'bob', ['clusters.ssh'], ends)).status, status, JSON.stringify(ends));
   }
   assert.deepEqual(heldBy(await held('bob')), [['clusters.ssh'], undefined]);
-  assert.equal(
-    (await permit('ada', 'bob', ['clusters.ssh'], { 'clusters.ssh': '9999-12-31T23:59:59Z' })).status,
-    200,
-  );
+  const far = { 'clusters.ssh': '9999-12-31T23:59:59Z' };
+  assert.equal((await permit('ada', 'bob', ['clusters.ssh'], far)).status, 200);
 });
 
 test('a granter gives nothing for longer than they hold it, and may shorten all', async () => {
@@ -156,11 +154,7 @@ test('at its time a permission is over for every decision, comes back with a clo
   assert.deepEqual(heldBy(await held('bob')), [[], undefined]);
   const added = await permit('max', 'bob', ['clusters.ssh']);
   assert.deepEqual([added.status, added.body.expires_at], [200, undefined]);
-  assert.equal(
-    (await permit('max', 'bob', ['clusters.ssh', 'clusters.read'])).status,
-    403,
-    'what has ended is added',
-  );
+  assert.equal((await permit('max', 'bob', both)).status, 403, 'what has ended is added');
 });
 
 test('a member is added with ends, and a lab file leaves alone what ends by itself', async () => {

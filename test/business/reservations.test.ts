@@ -60,6 +60,8 @@ test('reservations are set by the lab file, and read by members', async () => {
   assert.deepEqual(await list(), []);
   const { reservation_id: none, expected_node_count: expected, version } = await cluster();
   assert.deepEqual([none, expected], [undefined, 3]);
+  await apply(0, { simulated: { ...simulated, computeNodes: 4 } });
+  assert.equal((await cluster()).expected_node_count, 4);
   assert.equal((await apply(2)).status, 200);
   assert.notEqual((await list())[0].id, id, 'a new one');
   for (const nodes of [-1, 1.5, '4', 100_001]) refused(await apply(nodes), 422, 'invalid_request');

@@ -10,20 +10,20 @@ const after = (ms: number) => new Date(Date.now() + ms).toISOString();
 const viewer = {
   ...{ user: 'guest@elsewhere.example', cluster: 'alpha', relation: 'kubernetes.viewer' as const },
 };
-const noLogins = { clusters: loginless };
-const labWith = (inTwoMinutes: string): Lab => ({
-  ...physics,
+const inTwoMinutes = after(2 * minute);
+const lab: Lab = {
+  ...{ ...physics, clusters: loginless },
   grants: [
     { ...viewer, cluster: 'beta', relation: 'kubernetes.developer', namespace: 'team-a', roleId: 'trainers' },
     { ...viewer, expiresAt: inTwoMinutes },
     { ...viewer, namespace: 'b', expiresAt: after(minute) },
   ],
-});
+};
 
-test('the holder sees their live grants without membership', async () => {
-  const inTwoMinutes = after(2 * minute);
-  await using service = await startTestApp({ lab: { ...labWith(inTwoMinutes), ...noLogins } });
+test('resource-access says by which way a gate is passed', async () => {
+  await using service = await startTestApp({ lab });
   const guest = { token: await service.issuer.token('guest', { email: 'guest@elsewhere.example' }) };
+  // The holder of grants sees those that are live without membership.
   const { memberships, ...me } = (await service.business('/me', guest)).body;
   assert.deepEqual([memberships, 'default_org_id' in me], [[], false]);
   const grants = async (query = '', as: object = guest) =>
@@ -33,12 +33,7 @@ test('the holder sees their live grants without membership', async () => {
   assert.equal(whole.expires_at, inTwoMinutes);
   assert.equal((await grants('?kind=kubernetes_cluster')).length, 3);
   assert.deepEqual([await grants('?kind=machine'), await grants('', { as: 'ada' })], [[], []]);
-});
 
-test('resource-access says by which way a gate is passed', async () => {
-  const inTwoMinutes = after(2 * minute);
-  await using service = await startTestApp({ lab: { ...labWith(inTwoMinutes), ...noLogins } });
-  const guest = { token: await service.issuer.token('guest', { email: 'guest@elsewhere.example' }) };
   const ask = (query: string, as: object = guest) => service.business(`/resource-access?${query}`, as);
   const access = (id: string, name: string, as: object = guest, scope = '') =>
     ask(`kind=kubernetes_cluster&id=${id}&gate=${name}${scope && `&scope=${scope}`}`, as);

@@ -159,10 +159,8 @@ for (const [changes, message] of messages) {
 test('an open session continues on its own login node, whichever answers first', () => {
   const decision = decideAccess(facts, { ...thisKey, open });
   assert.deepEqual(decision.allowed && decision.loginNode, second);
-  const elsewhere = decideAccess(
-    { ...facts, loginNodes: facts.loginNodes.slice(0, 1) },
-    { ...thisKey, open },
-  );
+  const loginNodes = facts.loginNodes.slice(0, 1);
+  const elsewhere = decideAccess({ ...facts, loginNodes }, { ...thisKey, open });
   assert.deepEqual(elsewhere.allowed && elsewhere.loginNode, first);
 });
 

@@ -216,12 +216,13 @@ for (const [what, wanted, message] of refused) {
   test(`refused: ${what}`, () => assert.throws(() => lines(wanted), { message }));
 }
 
+const beta = { name: 'beta', organization: 'physics', scheduler: 'sunk' as const };
+
 test('a Slurm cluster that restarts for people says what that ends and that there is another way, and a live one does not', () => {
   const host = { host: '10.0.0.5', port: 22, hostKey: 'ssh-ed25519 AAAA' };
   const manage = { user: 'root', identityFile: 'keys/manage' };
   const login = [{ name: 'login1', ...host }];
   const slurm = { loginMode: 'Shared' as const, login, controller: host, manage };
-  const beta = { name: 'beta', organization: 'physics', scheduler: 'sunk' as const };
   const planned = (settings: object, from = current) =>
     lines({ clusters: [{ ...beta, ...settings }] }, false, from).join();
   const warning =
@@ -238,28 +239,16 @@ test('a plan names what changes of the Slurm account, value by value', () => {
   const host = { local: true };
   const login = [{ name: 'login1', host: '10.0.0.5', hostKey: 'ssh-ed25519 AAAA', local: true }];
   const slurm = { login, controller: host, rollout: 'live' as const };
-  const beta = { name: 'beta', organization: 'physics', scheduler: 'sunk' as const };
-  const before = { ...slurm, accounting: { parent: 'science', fairshare: 40, grpTres: { gpu: 8, cpu: 4 } } };
-  const after = {
-    ...slurm,
-    accounting: { fairshare: 40, grpTres: { gpu: 16 }, roles: { admin: { maxJobs: 9 } } },
+  const planned = (from: object, to: object) => {
+    const labOf = (more: object): Lab => ({ clusters: [{ ...beta, slurm: { ...slurm, ...more } }] });
+    return lines(labOf(to), false, { ...current, ...labOf(from) }).join();
   };
-  const current2 = { ...current, clusters: [{ ...beta, slurm: before }] };
-  assert.match(
-    lines({ clusters: [{ ...beta, slurm: after }] }, false, current2).join(),
-    /Slurm account: parent science → unset, GrpTRES gres\/gpu=8,cpu=4 → gres\/gpu=16, admins' MaxJobs unset → 9/,
-  );
-  const hostile = { ...slurm, accounting: { grpTres: { 'gpu=1 x': 1 } } };
-  assert.throws(
-    () => lines({ clusters: [{ ...beta, slurm: hostile }] }, false, current2),
-    /no resource of Slurm/,
-  );
-  const { accounting: _, ...none } = before;
-  assert.doesNotMatch(
-    lines({ clusters: [{ ...beta, slurm: { ...none, trialNode: 'a1' } }] }, false, {
-      ...current,
-      clusters: [{ ...beta, slurm: none }],
-    }).join(),
-    /Slurm account/,
-  );
+  const before = { accounting: { parent: 'science', fairshare: 40, grpTres: { gpu: 8, cpu: 4 } } };
+  const after = { accounting: { fairshare: 40, grpTres: { gpu: 16 }, roles: { admin: { maxJobs: 9 } } } };
+  const changes =
+    /parent science → unset, GrpTRES gres\/gpu=8,cpu=4 → gres\/gpu=16, admins' MaxJobs unset → 9/;
+  assert.match(planned(before, after), new RegExp(`Slurm account: ${changes.source}`));
+  const hostile = { accounting: { grpTres: { 'gpu=1 x': 1 } } };
+  assert.throws(() => planned(before, hostile), /no resource of Slurm/);
+  assert.doesNotMatch(planned({}, { trialNode: 'a1' }), /Slurm account/);
 });

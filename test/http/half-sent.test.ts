@@ -1,14 +1,12 @@
-/** Clients that leave something half done: whatever it is, their sockets are gone after the deadlines. */
-import assert from 'node:assert/strict';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import type { RequestListener } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { test } from 'node:test';
-import { type Deadlines, listen } from '../../src/api/http/listen.ts';
+import type { Deadlines } from '../../src/api/http/listen.ts';
 import { startHarness } from '../identity/issuer/harness.ts';
-import { becomes, eventually } from '../support/app.ts';
-import { createBusinessApi } from './support.ts';
+import { becomes } from '../support/app.ts';
+import { createBusinessApi, listenHere } from './support.ts';
 
 const api = createBusinessApi({ operations: { registerSshKey: async () => ({}) } });
 const deadlines = { headersMs: 300, requestMs: 600, keepAliveMs: 500, idleMs: 600_000, closeMs: 200 };
@@ -48,7 +46,7 @@ test('replies that are not read hold no socket of the issuer', async () => {
 });
 
 test('a stop cuts connections that have sent nothing', async () => {
-  const listener = await listen(() => {}, { name: 'test', host: '127.0.0.1', port: 0 });
+  const listener = await listenHere(() => {});
   const socket = connect(listener.port, '127.0.0.1');
   socket.on('error', () => {});
   await once(socket, 'connect');
@@ -65,12 +63,7 @@ async function assertAllGone(
   times: number,
   more: Partial<Deadlines> = {},
 ): Promise<void> {
-  const listener = await listen(handler, {
-    name: 'test',
-    host: '127.0.0.1',
-    port: 0,
-    deadlines: { ...deadlines, ...more },
-  });
+  const listener = await listenHere(handler, { deadlines: { ...deadlines, ...more } });
   const accepted: Socket[] = [];
   const onAccepted = (message: unknown) => {
     const { socket } = message as { socket: Socket };
@@ -90,11 +83,7 @@ async function assertAllGone(
     for (const text of texts) for (let n = 0; n < times; n += 1) open(text, n % 2 === 1);
     const count = clients.length;
     await becomes(() => accepted.length, count);
-    const left = await eventually(
-      async () => accepted.filter((socket) => !socket.destroyed).length,
-      (open) => open === 0,
-    );
-    assert.equal(left, 0);
+    await becomes(() => accepted.every((socket) => socket.destroyed), true);
   } finally {
     unsubscribe('net.server.socket', onAccepted);
     for (const client of clients) client.destroy();

@@ -3,15 +3,11 @@ import { once } from 'node:events';
 import { Agent, type IncomingMessage, request } from 'node:http';
 import { connect } from 'node:net';
 import { test } from 'node:test';
-import { listen } from '../../src/api/http/listen.ts';
 import { eventually } from '../support/app.ts';
+import { listenHere } from './support.ts';
 
 test('what is not readable as a request is refused with the standard body', async () => {
-  const listener = await listen((_request, response) => response.end('ok'), {
-    name: 'test',
-    host: '127.0.0.1',
-    port: 0,
-  });
+  const listener = await listenHere((_request, response) => response.end('ok'));
   const say = async (text: string) => {
     const socket = connect(listener.port, '127.0.0.1').setEncoding('utf8');
     socket.write(text);
@@ -52,16 +48,13 @@ test('what is not readable as a request is refused with the standard body', asyn
 async function startKept() {
   const held = Promise.withResolvers<void>();
   const slow = Promise.withResolvers<void>();
-  const listener = await listen(
-    async (incoming, response) => {
-      if (incoming.url === '/slow') {
-        slow.resolve();
-        await held.promise;
-      }
-      response.end('ok');
-    },
-    { name: 'test', host: '127.0.0.1', port: 0 },
-  );
+  const listener = await listenHere(async (incoming, response) => {
+    if (incoming.url === '/slow') {
+      slow.resolve();
+      await held.promise;
+    }
+    response.end('ok');
+  });
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   const ask = async (path: string, by: Agent | false = agent) => {
     const asking = request({ host: '127.0.0.1', port: listener.port, path, agent: by }).end();

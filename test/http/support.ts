@@ -1,5 +1,7 @@
+import type { RequestListener } from 'node:http';
 import { createApi } from '../../src/api/http/api.ts';
 import { loadDocument } from '../../src/api/http/document.ts';
+import { listen } from '../../src/api/http/listen.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { createTrustedProxies } from '../../src/lib/source-address.ts';
 
@@ -18,3 +20,7 @@ export const createBusinessApi = (more: Partial<Parameters<typeof createApi>[0]>
     now: () => 0,
     ...more,
   });
+
+/** A listener of this machine alone. */
+export const listenHere = (handler: RequestListener, more: Partial<Parameters<typeof listen>[1]> = {}) =>
+  listen(handler, { name: 'test', host: '127.0.0.1', port: 0, ...more });

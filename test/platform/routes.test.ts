@@ -120,19 +120,42 @@ test('every Platform route', async (t) => {
   assert.equal(configured.status, 200);
 
   for (const route of routes) {
-    const name = `${route.method ?? 'GET'} ${route.path}`;
+    const { method = 'GET', path, query, missing, permission: own, grant, staff } = route;
 
-    await t.test(`${name}: without a token 401, with a service account's 403`, async () => {
+    await t.test(`${method} ${path}: opens with ${own} and with no other permission`, async () => {
+      for (const permission of permissions) {
+        const { status } = await askAs(route, `${permission}@physics.example`);
+        // clusters.configure includes clusters.ssh.admin, and that includes clusters.ssh.
+        const included = permission === 'clusters.configure' && own === 'clusters.ssh';
+        assert.equal(status, permission === own || included ? 200 : 403, permission);
+      }
+      assert.equal((await ask(route, addressOf(route), { as: 'ada' })).status, 200);
+      refused(await ask(route, addressOf(route), { as: 'eve' }), 403, 'forbidden');
       const stranger = await ask(route, addressOf(route), {});
       refused(stranger, 401, 'unauthorized');
       assert.equal(stranger.headers.get('www-authenticate'), 'Bearer');
-      const token = await service.issuer.token('ada', { client_id: 'subject-ada' });
-      refused(await ask(route, addressOf(route), { token }), 403, 'forbidden');
+      const machine = await service.issuer.token('ada', { client_id: 'subject-ada' });
+      refused(await ask(route, addressOf(route), { token: machine }), 403, 'forbidden');
+      for (const [holder, opens] of [
+        ['whole@elsewhere.example', grant],
+        ['namespace@elsewhere.example', grant],
+        ['staff.read@staff.example', staff],
+        ['staff.operate@staff.example', staff],
+        ['staff.audit@staff.example', false],
+      ] as const) {
+        assert.equal((await askAs(route, holder)).status, opens ? 200 : 403, holder);
+      }
+      // Rights in one organization are none in another, and staff are told of one that is not there.
+      for (const other of [chemistry, nobody, 'nonsense']) {
+        refused(await ask(route, addressOf(route, { of: other }), { as: 'ada' }), 403, 'forbidden');
+      }
+      if (!staff) return;
+      refused(await askAs(route, 'staff.read@staff.example', { of: nobody }), 404, 'not_found');
+      refused(await askAs(route, 'staff.audit@staff.example', { of: nobody }), 403, 'forbidden');
     });
 
-    if (route.query && route.missing) {
-      const { query, missing } = route;
-      await t.test(`${name}: ${query} missing or empty is ${missing.join(' ')}`, async () => {
+    if (query && missing) {
+      await t.test(`${method} ${path}: ${query} missing or empty is ${missing.join(' ')}`, async () => {
         const bare = addressOf(route, { of: null });
         // A parameter's absence that has a code of its own goes before faults of the others.
         const also = missing[0] === 400 ? [`${bare}?limit=201`, `${bare}?${query}=&limit=0`] : [];
@@ -141,71 +164,23 @@ test('every Platform route', async (t) => {
         }
         const twice = `${addressOf(route)}&${query}=${org}`;
         refused(await ask(route, twice, { as: 'ada' }), 422, 'invalid_request', new RegExp(query));
-      });
-
-      await t.test(`${name}: the organization in the other routes' parameter is a missing one`, async () => {
+        // In the parameter of the other routes it is missing.
         const other = query === 'businessOrgId' ? 'organizationId' : 'businessOrgId';
-        const address = `${addressOf(route, { of: null })}?${other}=${org}`;
-        refused(await ask(route, address, { as: 'ada' }), ...missing, /OrgId|organizationId/);
+        const misnamed = await ask(route, `${bare}?${other}=${org}`, { as: 'ada' });
+        refused(misnamed, ...missing, /OrgId|organizationId/);
         const both = `${addressOf(route)}&${other}=${org}`;
         refused(await ask(route, both, { as: 'ada' }), 422, 'invalid_request', new RegExp(other));
       });
     }
 
-    await t.test(`${name}: opens with ${route.permission} and with no other permission`, async () => {
-      for (const permission of permissions) {
-        const { status } = await askAs(route, `${permission}@physics.example`);
-        // clusters.configure includes clusters.ssh.admin, and that includes clusters.ssh.
-        const included = permission === 'clusters.configure' && route.permission === 'clusters.ssh';
-        assert.equal(status, permission === route.permission || included ? 200 : 403, permission);
-      }
-      assert.equal((await ask(route, addressOf(route), { as: 'ada' })).status, 200);
-      refused(await ask(route, addressOf(route), { as: 'eve' }), 403, 'forbidden');
-    });
-
-    const opens = (does: boolean) => (does ? 'opens' : 'does not open');
-    await t.test(`${name}: a grant ${opens(route.grant)} it`, async () => {
-      for (const holder of ['whole', 'namespace']) {
-        const { status } = await askAs(route, `${holder}@elsewhere.example`);
-        assert.equal(status, route.grant ? 200 : 403, holder);
-      }
-      if (route.path.includes('{id}')) {
-        refused(await askAs(route, 'beta@elsewhere.example'), 403, 'forbidden');
-      }
-    });
-
-    await t.test(`${name}: staff.read ${opens(route.staff)} it, and staff.audit does not`, async () => {
-      for (const holder of ['staff.read', 'staff.operate']) {
-        const { status } = await askAs(route, `${holder}@staff.example`);
-        assert.equal(status, route.staff ? 200 : 403, holder);
-      }
-      refused(await askAs(route, 'staff.audit@staff.example'), 403, 'forbidden');
-    });
-
-    await t.test(`${name}: rights in one organization are none in another`, async () => {
-      for (const other of [chemistry, nobody, 'nonsense']) {
-        refused(await ask(route, addressOf(route, { of: other }), { as: 'ada' }), 403, 'forbidden');
-      }
-    });
-
-    if (route.staff) {
-      await t.test(`${name}: staff ask for an organization that does not exist: 404 not_found`, async () => {
-        refused(await askAs(route, 'staff.read@staff.example', { of: nobody }), 404, 'not_found');
-        refused(await askAs(route, 'staff.audit@staff.example', { of: nobody }), 403, 'forbidden');
-      });
-    }
-
-    if (!route.path.includes('{id}')) continue;
-
-    await t.test(`${name}: what is no UUID is 400 invalid_cluster`, async () => {
+    if (!path.includes('{id}')) continue;
+    await t.test(`${method} ${path}: a cluster is one of the organization named, by its UUID`, async () => {
+      refused(await askAs(route, 'beta@elsewhere.example'), 403, 'forbidden');
       for (const id of ['nonsense', '%2F', `${alpha}0`, 'cluster_01JD0000000000000000000000']) {
         for (const as of ['ada', 'eve']) {
           refused(await ask(route, addressOf(route, { id }), { as }), 400, 'invalid_cluster');
         }
       }
-    });
-
-    await t.test(`${name}: 404 not_found for a cluster that is not in the organization named`, async () => {
       refused(await ask(route, addressOf(route, { id: nowhere }), { as: 'ada' }), 404, 'not_found');
       refused(await ask(route, addressOf(route, { of: chemistry }), { token: carl }), 404, 'not_found');
       refused(await ask(route, addressOf(route, { id: nowhere }), { as: 'eve' }), 403, 'forbidden');

@@ -22,6 +22,7 @@ import { freePorts } from '../support/ports.ts';
 import { createPostgres, missingPostgres, type TestPostgres } from '../support/postgres-server.ts';
 import { program } from '../support/program.ts';
 import { loadIssuerKeys, loadSshKeyOf } from '../support/service-keys.ts';
+import { slurmReport } from '../support/store.ts';
 
 /** For `test(…, { skip: noServers })`. */
 export const noServers: string | false = missingPostgres() ?? whyNot;
@@ -147,11 +148,9 @@ export async function openServersLab(options: LabOptions = {}): Promise<ServersL
         (found) => found !== undefined,
       );
       if (!manifest) throw new Error('no list was accepted');
-      await recordSlurmReport(lab.store, alpha, {
-        ...{ manifestGeneration: manifest.generation, desiredGeneration: manifest.desiredGeneration },
-        ...{ listVersion: manifest.listVersion, loginNodes: [loginNode], accounts: [] },
-        ...{ runningJobs: [], machines: [], failure: null },
-      } as unknown as Parameters<typeof recordSlurmReport>[2]);
+      const { generation: manifestGeneration, desiredGeneration, listVersion } = manifest;
+      const report = { manifestGeneration, desiredGeneration, listVersion, loginNodes: [loginNode] };
+      await recordSlurmReport(lab.store, alpha, slurmReport(report));
       hasReported = true;
     },
     ssh: (server, command = 'echo up; cat') => startSsh(dir, children, server.gatewayPort, command),

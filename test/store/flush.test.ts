@@ -8,6 +8,7 @@ import { sql } from 'kysely';
 import { cached } from '../../src/store/engine/cache.ts';
 import { openSqlite } from '../../src/store/engine/engine.ts';
 import type { Store, Tx } from '../../src/store/engine/index.ts';
+import { listRows } from '../../src/store/engine/rows.ts';
 import { fieldsOf } from '../support/fields.ts';
 import { everyKind, openTestStore } from '../support/store.ts';
 
@@ -54,15 +55,8 @@ const insert = (name: string) => async (tx: Tx) => {
   tx.changed({ kind: 'cluster', clusterId: name });
 };
 /** The counters that these tests insert: those of a new database have larger values. */
-const names = async (db: Store['read']) => {
-  const rows = await db
-    .selectFrom('counters')
-    .select('name')
-    .where('value', '=', 1)
-    .orderBy('name')
-    .execute();
-  return rows.map(({ name }) => name);
-};
+const names = async (db: Store['read']) =>
+  fieldsOf(await listRows(db, 'counters', { value: 1 }, 'name'), 'name');
 const turns = async () => {
   for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));
 };

@@ -7,7 +7,7 @@ import { createLogger } from '../../src/lib/log.ts';
 import { startMemberReviews } from '../../src/service/compose/permission-ends.ts';
 import { followGroups } from '../../src/store/audit/follow-groups.ts';
 import { reviewMembers } from '../../src/store/audit/member-reviews.ts';
-import { findRow } from '../../src/store/engine/rows.ts';
+import { findRow, listRows } from '../../src/store/engine/rows.ts';
 import {
   createMembership,
   removeByHand,
@@ -59,13 +59,7 @@ async function open(lab: Lab = physics) {
       const granted = Object.entries(permissions).map(([key, expiresAt]) => ({ key, expiresAt }));
       await store.write((tx) => updateMemberPermissions(tx, { ...who, permissions: granted }));
     },
-    entries: () =>
-      store.read
-        .selectFrom('audit_entries')
-        .select(['operation', 'actor_user_id', 'subject_user_id', 'reason', 'details'])
-        .where('operation', 'in', ['endReviewedAccess'])
-        .orderBy('seq')
-        .execute(),
+    entries: () => listRows(store.read, 'audit_entries', { operation: 'endReviewedAccess' }, 'seq'),
     [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose](),
   };
 }

@@ -1,4 +1,4 @@
-/** What is wrong with the database is said where it is met: at the start, in `/readyz`, by a read, and by a backup. */
+/** What is wrong with the database is said where it is met: at the start, in `/readyz` and by a read. */
 
 import assert from 'node:assert/strict';
 import {
@@ -13,7 +13,6 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { writeBackup } from '../../src/store/data-dir/backup.ts';
 import { openStore } from '../../src/store/data-dir/open-store.ts';
 import { PostgresError } from '../../src/store/engine/postgres/fault.ts';
 import { createReadinessCheck } from '../../src/store/engine/readiness.ts';
@@ -183,20 +182,6 @@ test('a damaged page is said to be one by a read, by readiness, and at the start
   await store.close();
   damageTable(file, 'kysely_migration');
   await assert.rejects(openStore(dataDir), /it is damaged, and a backup has to be restored/);
-});
-
-test('a backup of a damaged database says that the database is damaged, and leaves nothing', async () => {
-  await using opened = await openTestStore(physics);
-  const { store, dataDir } = opened;
-  await store.close();
-  const file = join(dataDir, 'andromeda.db');
-  damageTable(file, 'memberships');
-  const target = join(dataDir, 'x.backup');
-  await assert.rejects(writeBackup(dataDir, target, { madeAt: '2030-01-01T00:00:00Z', version: '1' }), {
-    code: 'invalid_state',
-    message: /^The database in .* is damaged, so no backup was written\. Restore the last good one/,
-  });
-  assert.equal(statSync(target, { throwIfNoEntry: false }), undefined);
 });
 
 for (const state of ['missing', 'empty']) {

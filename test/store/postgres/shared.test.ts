@@ -51,6 +51,9 @@ async function openStores(count: number): Promise<{ stores: Store[]; schema: str
   return { stores: await Promise.all(opening), schema, [Symbol.asyncDispose]: () => stack.disposeAsync() };
 }
 
+const isEverything = ({ kind }: Change) => kind === 'everything';
+const isOf = (userId: string) => (change: Change) => change.kind === 'person' && change.userId === userId;
+
 test('servers that start at once on an empty database bring it up to date once', async () => {
   await using opened = await openStores(3);
   const [first] = opened.stores;
@@ -114,10 +117,7 @@ test('changes that are too many for notifications are announced as everything', 
   await write(1_000);
   await becomes(() => heard.length, 1_000);
   await write(10_000);
-  await eventually(
-    async () => heard.at(-1),
-    (last) => last !== undefined && last.kind === 'everything',
-  );
+  await becomes(() => heard.at(-1)?.kind, 'everything');
   assert.equal(heard.length, 1_001);
 });
 
@@ -273,12 +273,9 @@ test('a server whose listening connection was lost listens again, and counts eve
   await postgres.query(
     "select pg_terminate_backend(pid) from pg_stat_activity where query ~ '^\\s*(do |select version, pg_is_in_recovery)'",
   );
-  await becomes(() => heard.some((change) => change.kind === 'everything'), true);
+  await becomes(() => heard.some(isEverything), true);
   await a.write(async (tx) => tx.changed({ kind: 'person', userId: 'user_after' }));
-  await becomes(
-    () => heard.some((change) => change.kind === 'person' && change.userId === 'user_after'),
-    true,
-  );
+  await becomes(() => heard.some(isOf('user_after')), true);
 });
 
 test('what was not announced is found out', async () => {
@@ -287,7 +284,7 @@ test('what was not announced is found out', async () => {
   const heard: Change[] = [];
   store.onChange(everyKind, (changes) => void heard.push(...changes));
   await sql`update store_version set version = version + 1`.execute(store.read);
-  await becomes(() => heard.some((change) => change.kind === 'everything'), true);
+  await becomes(() => heard.some(isEverything), true);
 });
 
 test('notifications of whatever form end no server, and it receives what follows', async () => {
@@ -296,11 +293,9 @@ test('notifications of whatever form end no server, and it receives what follows
   const heard: Change[] = [];
   // Who throws keeps nothing from those behind it.
   b.onChange(everyKind, (changes) => {
-    if (changes.some((change) => change.kind === 'person' && change.userId === 'odd')) throw new Error('odd');
+    if (changes.some(isOf('odd'))) throw new Error('odd');
   });
-  b.onChange(everyKind, (changes) => {
-    heard.push(...changes);
-  });
+  b.onChange(everyKind, (changes) => void heard.push(...changes));
   b.messages.on('greeting', () => {
     throw new Error('odd');
   });
@@ -316,17 +311,9 @@ test('notifications of whatever form end no server, and it receives what follows
   ];
   const channel = await channelOf(opened.schema);
   for (const payload of payloads) await postgres.query('select pg_notify($1, $2)', [channel, payload]);
-  await eventually(
-    async () => heard,
-    (changes) =>
-      changes.some((change) => change.kind === 'everything') &&
-      changes.some((change) => change.kind === 'person' && change.userId === 'odd'),
-  );
+  await becomes(() => heard.some(isEverything) && heard.some(isOf('odd')), true);
   await a.write(async (tx) => tx.changed({ kind: 'person', userId: 'user_after' }));
-  await becomes(
-    () => heard.some((change) => change.kind === 'person' && change.userId === 'user_after'),
-    true,
-  );
+  await becomes(() => heard.some(isOf('user_after')), true);
 });
 
 async function channelOf(schema: string): Promise<string> {
