@@ -15,7 +15,7 @@ import { isInService } from '../../domain/clusters/cluster.ts';
 import { type DomainError, forbidden, invalidRequest, invalidState, notFound } from '../../domain/error.ts';
 import { present, snakeCased } from '../../domain/present.ts';
 import { cutText } from '../../domain/text.ts';
-import { runCommand } from '../../store/audit/commands.ts';
+import { requireClusterOf } from '../../store/clusters/clusters.ts';
 import type { Reader, Tx } from '../../store/engine/index.ts';
 import { fromTime, toTime } from '../../store/engine/time.ts';
 import {
@@ -28,9 +28,8 @@ import {
 import { updateMemberPermissions } from '../../store/organizations/membership-changes.ts';
 import { listGrantedPermissions } from '../../store/organizations/memberships.ts';
 import { requireActiveOrganization } from '../../store/organizations/organizations.ts';
-import { clusterIn } from './clusters.ts';
 import { requireHoldings, requireKey, requireOrdinaryMember } from './member-permissions.ts';
-import type { BusinessRequest, Operation } from './operation.ts';
+import { type BusinessRequest, type Operation, writes } from './operation.ts';
 import { ownMembership } from './organizations.ts';
 
 export const listMyAccessRequests: Operation<'listMyAccessRequests'> = async ({ store }, { caller, now }) => {
@@ -50,16 +49,14 @@ export const listAccessRequests: Operation<'listAccessRequests'> = async (
   return { requests: await requestBodies(store.read, requests, now) };
 };
 
-export const requestAccess: Operation<'requestAccess'> = ({ store }, request) => {
-  const { body, command } = request;
-  const { orgID: organizationId } = request.path;
-  const { userId } = request.caller;
+export const requestAccess = writes('requestAccess', (_, { body, caller, command, path }) => {
+  const { orgID: organizationId } = path;
+  const { userId } = caller;
   const { hours = null } = body;
   const permissions = [...new Set(body.permissions)].sort();
   const clusterId = body.cluster_id?.toLowerCase() ?? null;
   const asked = { organizationId, userId, clusterId, permissions, hours, reason: command.auditReason };
-  return runCommand(store, request, {
-    operation: 'requestAccess',
+  return {
     meaning: [organizationId, permissions, clusterId, hours],
     about: {
       target: organizationId,
@@ -80,38 +77,34 @@ export const requestAccess: Operation<'requestAccess'> = ({ store }, request) =>
       const id = await createAccessRequest(tx, asked);
       return { result: await requestReply(tx, id), about: { target: id, clusterId } };
     },
-  });
-};
+  };
+});
 
 async function requireCluster(tx: Tx, organizationId: string, clusterId: string): Promise<void> {
-  const cluster = await clusterIn(tx.db, organizationId, clusterId);
+  const cluster = await requireClusterOf(tx.db, organizationId, clusterId);
   if (!isInService(cluster)) throw invalidState('The cluster is out of service.');
 }
 
-export const withdrawAccessRequest: Operation<'withdrawAccessRequest'> = ({ store }, request) => {
-  const { requestID: id } = request.path;
-  const { userId } = request.caller;
-  return runCommand(store, request, {
-    operation: 'withdrawAccessRequest',
-    meaning: [id],
-    about: { target: id, subjectUserId: userId },
-    async apply(tx) {
-      const asked = await requireRequest(tx, id);
-      if (asked.userId !== userId) throw requestNotFound();
-      // A second time, or when it has lapsed, it comes to the same.
-      if (asked.state !== 'withdrawn' && requestState(asked, tx.now) !== 'lapsed') {
-        requireOpenRequest(asked, tx.now);
-      }
-      const withdrawn = { state: 'withdrawn', by: userId, reason: '' } as const;
-      if (asked.state === 'open') await updateAccessRequest(tx, asked, withdrawn);
-      const about = { ...aboutRequest(asked), details: requestText(asked) };
-      return { result: await requestReply(tx, id), about, takesAway: asked.state === 'open' };
-    },
-  });
-};
+export const withdrawAccessRequest = writes('withdrawAccessRequest', (_, { caller: { userId }, path }) => ({
+  meaning: [path.requestID],
+  about: { target: path.requestID, subjectUserId: userId },
+  async apply(tx) {
+    const asked = await requireRequest(tx, path.requestID);
+    if (asked.userId !== userId) throw requestNotFound();
+    // A second time, or when it has lapsed, it comes to the same.
+    if (asked.state !== 'withdrawn' && requestState(asked, tx.now) !== 'lapsed') {
+      requireOpenRequest(asked, tx.now);
+    }
+    const withdrawn = { state: 'withdrawn', by: userId, reason: '' } as const;
+    if (asked.state === 'open') await updateAccessRequest(tx, asked, withdrawn);
+    const about = { ...aboutRequest(asked), details: requestText(asked) };
+    return { result: await requestReply(tx, asked.id), about, takesAway: asked.state === 'open' };
+  },
+}));
 
-export const approveAccessRequest: Operation<'approveAccessRequest'> = ({ store }, request) =>
-  runCommand(store, request, approving(request, request.command.auditReason));
+export const approveAccessRequest = writes('approveAccessRequest', (_, request) =>
+  approving(request, request.command.auditReason),
+);
 
 export function approving(
   request: Pick<BusinessRequest<'approveAccessRequest'>, 'caller' | 'path' | 'body'>,
@@ -119,39 +112,32 @@ export function approving(
 ) {
   const { expires_at: sent } = request.body;
   const term = sent == null ? sent : toTime(fromTime(sent));
-  return deciding(
-    { ...request, reason },
-    // As JSON, what was left out and null would be the same.
-    { operation: 'approveAccessRequest', meaning: term === null ? 'for good' : term },
-    async (tx, asked, held) => {
-      const { organizationId, userId, permissions } = asked;
-      if (typeof term === 'string' && fromTime(term) <= tx.now) {
-        throw invalidRequest('expires_at has passed already.');
-      }
-      await requireOrdinaryMember(tx, organizationId, userId);
-      const expiresAt = approvedEnd(asked, term, tx.now);
-      const before = await listGrantedPermissions(tx.db, organizationId, userId, tx.now);
-      const after = withApproved(before, permissions, expiresAt);
-      requireMayGrant(held, before, after);
-      await updateMemberPermissions(tx, { organizationId, userId, permissions: after });
-      return {
-        decision: { state: 'approved', expiresAt },
-        details: `permissions ${grantedText(before)} → ${grantedText(after)}`,
-      };
-    },
-  );
+  // As JSON, what was left out and null would be the same.
+  const meaning = term === null ? 'for good' : term;
+  return deciding({ ...request, reason, meaning }, async (tx, asked, held) => {
+    const { organizationId, userId, permissions } = asked;
+    if (typeof term === 'string' && fromTime(term) <= tx.now) {
+      throw invalidRequest('expires_at has passed already.');
+    }
+    await requireOrdinaryMember(tx, organizationId, userId);
+    const expiresAt = approvedEnd(asked, term, tx.now);
+    const before = await listGrantedPermissions(tx.db, organizationId, userId, tx.now);
+    const after = withApproved(before, permissions, expiresAt);
+    requireMayGrant(held, before, after);
+    await updateMemberPermissions(tx, { organizationId, userId, permissions: after });
+    return {
+      decision: { state: 'approved', expiresAt },
+      details: `permissions ${grantedText(before)} → ${grantedText(after)}`,
+    };
+  });
 }
 
-export const declineAccessRequest: Operation<'declineAccessRequest'> = ({ store }, request) =>
-  runCommand(
-    store,
-    request,
-    deciding(
-      { ...request, reason: request.command.auditReason },
-      { operation: 'declineAccessRequest' },
-      async (_tx, asked) => ({ decision: { state: 'declined' }, details: requestText(asked) }),
-    ),
-  );
+export const declineAccessRequest = writes('declineAccessRequest', (_, request) =>
+  deciding({ ...request, reason: request.command.auditReason }, async (_tx, asked) => ({
+    decision: { state: 'declined' },
+    details: requestText(asked),
+  })),
+);
 
 interface Outcome {
   decision: { state: 'approved' | 'declined'; expiresAt?: string | null };
@@ -160,15 +146,16 @@ interface Outcome {
 
 /** One decision on an open request by someone who may set permissions, and who did not ask for them. */
 function deciding(
-  request: Pick<BusinessRequest<'declineAccessRequest'>, 'caller' | 'path'> & { reason: string },
-  what: { operation: string; meaning?: unknown },
+  request: Pick<BusinessRequest<'declineAccessRequest'>, 'caller' | 'path'> & {
+    reason: string;
+    meaning?: string | undefined;
+  },
   outcomeOf: (tx: Tx, asked: AccessRequest, held: Holdings) => Promise<Outcome>,
 ) {
-  const { caller, reason } = request;
+  const { caller, reason, meaning } = request;
   const { orgID: organizationId, requestID: id } = request.path;
   return {
-    operation: what.operation,
-    meaning: [organizationId, id, what.meaning],
+    meaning: [organizationId, id, meaning],
     about: { target: id, organizationId },
     async authorize(tx: Tx) {
       await requireHoldings(tx, organizationId, caller.userId);

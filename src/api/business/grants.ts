@@ -1,17 +1,31 @@
-/** Kubernetes grants on single clusters, and whether a person may pass a gate. */
-import { coversNamespace, type Grant, longestLasting } from '../../domain/access/grant.ts';
-import { type Cluster, sidesOf } from '../../domain/clusters/cluster.ts';
-import { type DomainError, forbidden } from '../../domain/error.ts';
+/** Kubernetes grants on single clusters: who holds them, whether a person may pass a gate, and how operators give and end them. */
+import {
+  coversNamespace,
+  type Grant,
+  isSameGrant,
+  isWiderRole,
+  longestLasting,
+} from '../../domain/access/grant.ts';
+import { type Cluster, isInService, sidesOf } from '../../domain/clusters/cluster.ts';
+import { type DomainError, forbidden, invalidRequest, invalidState, notFound } from '../../domain/error.ts';
 import { grantAccessState } from '../../domain/kubernetes/bindings.ts';
-import { holdsStaffKey } from '../../domain/people/person.ts';
+import { foldEmail, holdsStaffKey } from '../../domain/people/person.ts';
 import { present, snakeCased } from '../../domain/present.ts';
 import { findBound } from '../../store/clusters/cluster-sides.ts';
 import { findCluster } from '../../store/clusters/clusters.ts';
 import type { Reader } from '../../store/engine/index.ts';
-import { listLiveGrants } from '../../store/organizations/grants.ts';
+import { fromTime, toTime } from '../../store/engine/time.ts';
+import {
+  createGrant,
+  findGrant,
+  listAllLiveGrants,
+  listLiveGrants,
+  revokeGrant,
+} from '../../store/organizations/grants.ts';
 import { findMembership } from '../../store/organizations/memberships.ts';
-import { listStaffKeys } from '../../store/people/people.ts';
+import { findOrCreatePerson, listStaffKeys } from '../../store/people/people.ts';
 import type { Operation } from './operation.ts';
+import { operatorWrites, requireCluster, staffReads } from './operator/about.ts';
 
 const resourceKind = 'kubernetes_cluster' as const;
 
@@ -88,6 +102,68 @@ export const getResourceAccess: Operation<'getResourceAccess'> = async (
   throw noAccess();
 };
 
+export const operatorListGrants = staffReads<'operatorListGrants'>(async ({ store }, { now }) => {
+  const grants = await listAllLiveGrants(store.read, now);
+  return { grants: await observedGrantBodies(store.read, grants) };
+});
+
+export const operatorCreateGrant = operatorWrites('operatorCreateGrant', (_, { body, caller, now }) => {
+  const { relation, scope = null, role_id: roleId = null, allow_wider_role: isMeant = false } = body;
+  const email = foldEmail(body.email);
+  const clusterId = body.cluster_id.toLowerCase();
+  const expiresAt = body.expires_at === undefined ? null : toTime(fromTime(body.expires_at));
+  return {
+    meaning: [email, clusterId, relation, scope, roleId, expiresAt],
+    about: {
+      target: scope === null ? clusterId : `${clusterId}/${scope}`,
+      clusterId,
+      details: `${relation}${roleId === null ? '' : ` as ${roleId}`} to ${email}`,
+    },
+    async apply(tx) {
+      // Only now: a replay is answered though the time has come.
+      if (expiresAt !== null && fromTime(expiresAt) <= now) {
+        throw invalidRequest('expires_at has passed already.');
+      }
+      if (!isMeant && isWiderRole({ relation, namespace: body.scope, roleId: body.role_id })) {
+        throw invalidRequest(
+          `The role ${roleId} gives more than ${relation}. Give the relation that is meant, or set allow_wider_role.`,
+        );
+      }
+      const cluster = await requireCluster(tx.db, clusterId);
+      if (!isInService(cluster)) {
+        throw invalidState(`The cluster ${cluster.name} is out of service.`);
+      }
+      const { userId } = await findOrCreatePerson(tx, { email });
+      const wanted = { clusterId, userId, relation, scope, roleId };
+      const same = (await listLiveGrants(tx.db, userId, now)).find((grant) => isSameGrant(grant, wanted));
+      if (same) throw invalidState(`${email} holds this grant already: ${same.id}. Revoke it first.`);
+      const id = await createGrant(tx, { ...wanted, expiresAt, grantedBy: caller.userId });
+      const about = { target: id, subjectUserId: userId, organizationId: cluster.organizationId };
+      return { result: namedGrantBody(await requireGrant(tx.db, id)), about };
+    },
+  };
+});
+
+export const operatorRevokeGrant = operatorWrites('operatorRevokeGrant', (_, { path: { grantID: id } }) => ({
+  meaning: [id],
+  about: { target: id },
+  async apply(tx) {
+    const grant = await requireGrant(tx.db, id);
+    await revokeGrant(tx, id);
+    const { clusterId, userId: subjectUserId, relation, email } = grant;
+    return {
+      result: namedGrantBody(grant),
+      about: { clusterId, subjectUserId, details: `${relation} of ${email}` },
+    };
+  },
+}));
+
+async function requireGrant(db: Reader, id: string): Promise<Grant> {
+  const grant = await findGrant(db, id);
+  if (!grant) throw notFound('There is no such grant.');
+  return grant;
+}
+
 export async function observedGrantBodies(db: Reader, grants: readonly Grant[]) {
   const observed = await observeGrants(db, grants);
   const accessOf = new Map(observed.map(({ grant, access }) => [grant.id, access]));
@@ -97,7 +173,7 @@ export async function observedGrantBodies(db: Reader, grants: readonly Grant[]) 
   }));
 }
 
-export function namedGrantBody(grant: Grant) {
+function namedGrantBody(grant: Grant) {
   return { grant: grantBody(grant), cluster_name: grant.clusterName };
 }
 

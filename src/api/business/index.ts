@@ -14,8 +14,27 @@ export {
   withdrawAccessRequest,
 } from './access-requests.ts';
 export * from './access-review.ts';
-export { getCluster, getClusterAccess, listClusters, listReservations } from './clusters.ts';
-export { getResourceAccess, listMyKubernetesAccess, listResourceGrants } from './grants.ts';
+export {
+  getCluster,
+  getClusterAccess,
+  listClusters,
+  listReservations,
+  operatorAdmitMachine,
+  operatorCheckCluster,
+  operatorCreateCluster,
+  operatorListClusters,
+  operatorListMachines,
+  operatorQuarantineMachine,
+  operatorReleaseCluster,
+} from './clusters.ts';
+export {
+  getResourceAccess,
+  listMyKubernetesAccess,
+  listResourceGrants,
+  operatorCreateGrant,
+  operatorListGrants,
+  operatorRevokeGrant,
+} from './grants.ts';
 export { getMe, setLoginPreferences } from './me.ts';
 export { listMemberAccess, listOrganizationGrants } from './member-access.ts';
 export {
@@ -26,28 +45,24 @@ export {
   setMemberPermissions,
 } from './member-permissions.ts';
 export { planMemberChanges, planSshKeyChange } from './member-plan.ts';
-export {
-  addMember,
-  listMembers,
-  removeMember,
-  setMemberRole,
-  setMemberUsername,
-} from './memberships.ts';
+export { addMember, listMembers, removeMember, setMemberRole, setMemberUsername } from './memberships.ts';
 export * from './my-access.ts';
 export * from './operator/audit.ts';
-export * from './operator/clusters.ts';
-export * from './operator/grants.ts';
 export { operatorListGroups, operatorPlanGroups } from './operator/groups.ts';
-export * from './operator/identities.ts';
 export {
   operatorGetInstallation,
   operatorListProblems,
   operatorListServers,
 } from './operator/installation.ts';
 export * from './operator/lab.ts';
-export * from './operator/organizations.ts';
 export * from './operator/people.ts';
-export { getOrganization, retireOrganization } from './organizations.ts';
+export {
+  getOrganization,
+  operatorCreateOrganization,
+  operatorListOrganizations,
+  operatorUpdateOrganization,
+  retireOrganization,
+} from './organizations.ts';
 export * from './ssh-keys.ts';
 export { closeMySession, listMyPastSessions, listMyRefusals, listMySessions } from './ssh-sessions.ts';
 export * from './storage-purchases.ts';

@@ -5,14 +5,13 @@ import { unauthorized } from '../../domain/error.ts';
 import type { Membership } from '../../domain/organizations/membership.ts';
 import { type Person, parseLoginShell } from '../../domain/people/person.ts';
 import { present } from '../../domain/present.ts';
-import { runCommand } from '../../store/audit/commands.ts';
 import { cached } from '../../store/engine/cache.ts';
 import type { Store } from '../../store/engine/index.ts';
 import { findMembership, listMembershipsOf } from '../../store/organizations/memberships.ts';
 import { findOrganization } from '../../store/organizations/organizations.ts';
 import { findLeastSignInHours, findPerson, updateLoginShell } from '../../store/people/people.ts';
 import { listActiveKeys } from '../../store/people/ssh-keys.ts';
-import type { Operation } from './operation.ts';
+import { type Operation, writes } from './operation.ts';
 
 export const getMe: Operation<'getMe'> = async ({ store }, { caller, now }) => {
   const known = await cached(store, `me/${caller.userId}`, () => accountOf(store, caller.userId));
@@ -52,21 +51,18 @@ async function accountOf({ read }: Store, userId: string) {
 }
 
 /** Sets the login shell on every cluster. Sending the one that is set already starts nothing there. */
-export const setLoginPreferences: Operation<'setLoginPreferences'> = async ({ store }, request) => {
-  const shell = parseLoginShell(request.body.shell);
-  const { userId } = request.caller;
-  return runCommand(store, request, {
-    operation: 'setLoginPreferences',
+export const setLoginPreferences = writes('setLoginPreferences', (_, { body, caller: { userId } }) => {
+  const shell = parseLoginShell(body.shell);
+  return {
     meaning: [shell],
     about: { target: userId, subjectUserId: userId, details: shell },
     async apply(tx, commandId) {
       await updateLoginShell(tx, userId, shell);
       return { result: { shell, command_id: commandId } };
     },
-  });
-};
+  };
+});
 
-/** What has lapsed of a person's access, or is about to. */
 async function lapseNoticesOf(
   { read, lapses }: Store,
   person: Person,
@@ -85,7 +81,6 @@ async function lapseNoticesOf(
   return lapseNotices(own, policy, lapses.now());
 }
 
-/** Which permissions of a person end within days. */
 async function endNoticesOf(
   { read }: Store,
   memberships: Awaited<ReturnType<typeof listMembershipsOf>>,

@@ -1,4 +1,3 @@
-/** What each member of an organization may do there. */
 import {
   endStaysMs,
   endsOf,
@@ -21,7 +20,6 @@ import { type DomainError, forbidden, invalidRequest, invalidState, notFound } f
 import { kubernetesAccessState, permissionIds } from '../../domain/kubernetes/bindings.ts';
 import { cutText } from '../../domain/text.ts';
 import { findKubernetesAccessOf } from '../../store/access/kubernetes-access.ts';
-import { type Command, runCommand } from '../../store/audit/commands.ts';
 import { listOrganizationClusters } from '../../store/clusters/clusters.ts';
 import { cachedAs } from '../../store/engine/cache.ts';
 import type { Reader, Tx } from '../../store/engine/index.ts';
@@ -36,7 +34,13 @@ import {
   listGrantedPermissions,
   listMembers,
 } from '../../store/organizations/memberships.ts';
-import type { BusinessReply, BusinessRequest, Operation } from './operation.ts';
+import {
+  type BusinessReply,
+  type BusinessRequest,
+  type CommandBody,
+  type Operation,
+  writes,
+} from './operation.ts';
 import { ownMembership, standingIn } from './organizations.ts';
 
 export const listPermissionProfiles: Operation<'listPermissionProfiles'> = async () => ({
@@ -81,25 +85,21 @@ export const listMemberPermissions: Operation<'listMemberPermissions'> = async (
 
 type SetPermissions = Pick<BusinessRequest<'setMemberPermissions'>, 'caller' | 'path' | 'body'>;
 
-export const setMemberPermissions: Operation<'setMemberPermissions'> = ({ store }, request) =>
-  runCommand(store, request, settingPermissions(request));
+export const setMemberPermissions = writes('setMemberPermissions', (_, request) =>
+  settingPermissions(request),
+);
 
 /** The command of those who may grant. The headers of a write have no part in it, so that it can be tried out as well. */
 export function settingPermissions({
   path,
   body,
   caller,
-}: SetPermissions): Command<BusinessReply<'setMemberPermissions'>> {
+}: SetPermissions): CommandBody<BusinessReply<'setMemberPermissions'>> {
   const { orgID: organizationId, userID: userId } = path;
   const keys = [...new Set(body.permissions)].sort();
   const ends = newEnds(body.expires_at);
-  const about = {
-    target: `${organizationId}/${userId}`,
-    organizationId,
-    subjectUserId: userId,
-  };
+  const about = { target: `${organizationId}/${userId}`, organizationId, subjectUserId: userId };
   return {
-    operation: 'setMemberPermissions',
     meaning: [organizationId, userId, ...keys, ...(ends.size > 0 ? [[...ends]] : [])],
     about: { ...about, details: `permissions → ${keys.join(', ') || 'none'}` },
     async authorize(tx) {

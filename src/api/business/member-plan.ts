@@ -11,7 +11,6 @@ import { restartPlan } from '../../domain/slurm/restart-plan.ts';
 import type { SlurmRollout } from '../../domain/slurm/settings.ts';
 import { createRateLimiter } from '../../lib/limits.ts';
 import { findWantedUser, listWantedUsers } from '../../store/access/access-list-users.ts';
-import type { Command } from '../../store/audit/commands.ts';
 import { listAllClusters, listOrganizationClusters } from '../../store/clusters/clusters.ts';
 import { findObservation } from '../../store/clusters/observations.ts';
 import { inPart, type Reader, type Tx, tryOut } from '../../store/engine/index.ts';
@@ -22,7 +21,7 @@ import { createSshKey, revokeSshKey } from '../../store/people/ssh-keys.ts';
 import { approving } from './access-requests.ts';
 import { settingPermissions } from './member-permissions.ts';
 import { adding, removing, settingRole } from './memberships.ts';
-import type { BusinessReply, BusinessRequest, Operation } from './operation.ts';
+import type { BusinessReply, BusinessRequest, CommandBody, Operation } from './operation.ts';
 
 type Request = BusinessRequest<'planMemberChanges'>;
 type Change = Request['body']['changes'][number];
@@ -201,7 +200,7 @@ async function planOne(
   }
 }
 
-function commandOf({ caller, path: { orgID } }: Request, change: Change): Command<unknown> {
+function commandOf({ caller, path: { orgID } }: Request, change: Change): CommandBody<unknown> {
   if (change.change === 'add') {
     const { change: _, ...body } = change;
     return adding({ caller, path: { orgID }, body });
@@ -354,7 +353,6 @@ async function restartOf(
 
 type Restart = Awaited<ReturnType<typeof restartOf>>;
 
-/** Whom each Slurm cluster in service must know. */
 export async function listSlurmAccounts({ db, now }: Tx): Promise<SlurmCluster[]> {
   const lists = new Map<string, LoginAccount[]>();
   const clusters: SlurmCluster[] = [];

@@ -4,10 +4,10 @@
  */
 import { isPermissionKey, type PermissionKey, type Role } from '../../domain/access/permission.ts';
 import { forbidden, invalidRequest } from '../../domain/error.ts';
-import type { CommandReply, Request } from '../../domain/operation.ts';
+import type { Request } from '../../domain/operation.ts';
 import { foldEmail } from '../../domain/people/person.ts';
 import { cutText } from '../../domain/text.ts';
-import { type About, type Command, type CommandRequest, runCommand } from '../../store/audit/commands.ts';
+import type { About } from '../../store/audit/commands.ts';
 import { cachedAs } from '../../store/engine/cache.ts';
 import type { Tx } from '../../store/engine/index.ts';
 import {
@@ -25,7 +25,7 @@ import {
 import { findOrCreatePerson } from '../../store/people/people.ts';
 import { membershipBody } from './me.ts';
 import { memberNotFound, newEnds, requireAhead } from './member-permissions.ts';
-import type { BusinessDeps, BusinessRequest, Operation } from './operation.ts';
+import { type BusinessRequest, type CommandBody, type Operation, writes } from './operation.ts';
 import { standingIn } from './organizations.ts';
 
 export const listMembers: Operation<'listMembers'> = async ({ store }, { caller, path, now }) => {
@@ -38,18 +38,12 @@ export const listMembers: Operation<'listMembers'> = async ({ store }, { caller,
   });
 };
 
-export const addMember = running(adding);
-export const setMemberRole = running(settingRole);
-export const setMemberUsername = running(settingUsername);
-export const removeMember = running(removing);
-
-function running<Change, T>(commandOf: (request: Change) => Command<T>) {
-  return ({ store }: BusinessDeps, request: Change & CommandRequest): Promise<CommandReply<T>> =>
-    runCommand(store, request, commandOf(request));
-}
+export const addMember = writes('addMember', (_, request) => adding(request));
+export const setMemberRole = writes('setMemberRole', (_, request) => settingRole(request));
+export const removeMember = writes('removeMember', (_, request) => removing(request));
 
 /** What a change is made of: the headers of a write have no part in it, so that it can be tried out as well. */
-type Asked<Id extends 'addMember' | 'setMemberRole' | 'setMemberUsername' | 'removeMember'> = Pick<
+type Asked<Id extends 'addMember' | 'setMemberRole' | 'removeMember'> = Pick<
   BusinessRequest<Id>,
   'caller' | 'path' | 'body'
 >;
@@ -68,87 +62,99 @@ export function adding(request: Asked<'addMember'>) {
     ...(ends.size > 0 ? [[...ends]] : []),
   ];
   const about = { target: `${organizationId}/${foldEmail(email)}`, details: `role ${role}` };
-  const what = { operation: 'addMember', meaning, about };
-  return managing(request, what, {
-    concernsOwners: async () => role === 'owner',
-    async change(tx) {
-      requireAhead(wanted, ends, tx.now);
-      const permissions = wanted.map((key) => ({
-        key: requireGrantable(key),
-        expiresAt: ends.get(key) ?? null,
-      }));
-      if (role !== 'member' && permissions.length > 0) {
-        throw invalidRequest(`An ${role} holds every permission; leave permissions out.`);
-      }
-      const { userId } = await findOrCreatePerson(tx, { email, displayName: name });
-      await createMembership(tx, { organizationId, userId, email, role, username, permissions });
-      return { result: await memberBody(tx, organizationId, userId), about: { subjectUserId: userId } };
+  return managing(
+    request,
+    { meaning, about },
+    {
+      concernsOwners: async () => role === 'owner',
+      async change(tx) {
+        requireAhead(wanted, ends, tx.now);
+        const permissions = wanted.map((key) => ({
+          key: requireGrantable(key),
+          expiresAt: ends.get(key) ?? null,
+        }));
+        if (role !== 'member' && permissions.length > 0) {
+          throw invalidRequest(`An ${role} holds every permission; leave permissions out.`);
+        }
+        const { userId } = await findOrCreatePerson(tx, { email, displayName: name });
+        await createMembership(tx, { organizationId, userId, email, role, username, permissions });
+        return { result: await memberBody(tx, organizationId, userId), about: { subjectUserId: userId } };
+      },
     },
-  });
+  );
 }
 
 export function settingRole(request: Asked<'setMemberRole'>) {
   const { orgID: organizationId, userID: userId } = request.path;
   const { role } = request.body;
   const about = { ...aboutMember(organizationId, userId), details: `role → ${role}` };
-  const what = { operation: 'setMemberRole', meaning: [userId, role], about };
-  return managing(request, what, {
-    concernsOwners: async (tx) => role === 'owner' || (await roleOf(tx, organizationId, userId)) === 'owner',
-    async change(tx) {
-      const before = await roleOf(tx, organizationId, userId);
-      await updateMemberRole(tx, { organizationId, userId, role });
-      return {
-        result: await memberBody(tx, organizationId, userId),
-        about: { details: `role ${before} → ${role}` },
-      };
+  return managing(
+    request,
+    { meaning: [userId, role], about },
+    {
+      concernsOwners: async (tx) =>
+        role === 'owner' || (await roleOf(tx, organizationId, userId)) === 'owner',
+      async change(tx) {
+        const before = await roleOf(tx, organizationId, userId);
+        await updateMemberRole(tx, { organizationId, userId, role });
+        return {
+          result: await memberBody(tx, organizationId, userId),
+          about: { details: `role ${before} → ${role}` },
+        };
+      },
     },
-  });
+  );
 }
 
-function settingUsername(request: Asked<'setMemberUsername'>) {
+export const setMemberUsername = writes('setMemberUsername', (_, request) => {
   const { orgID: organizationId, userID: userId } = request.path;
   const { username } = request.body;
   const about = { ...aboutMember(organizationId, userId), details: `username → ${cutText(username, 80)}` };
-  const what = { operation: 'setMemberUsername', meaning: [userId, username], about };
-  return managing(request, what, {
-    concernsOwners: async (tx) => (await roleOf(tx, organizationId, userId)) === 'owner',
-    async change(tx) {
-      const { username: before } = (await requireMember(tx, organizationId, userId)).username;
-      await updateUsername(tx, { organizationId, userId, username });
-      const details = `username ${before} → ${username}`;
-      return { result: await memberBody(tx, organizationId, userId), about: { details } };
+  return managing(
+    request,
+    { meaning: [userId, username], about },
+    {
+      concernsOwners: async (tx) => (await roleOf(tx, organizationId, userId)) === 'owner',
+      async change(tx) {
+        const { username: before } = (await requireMember(tx, organizationId, userId)).username;
+        await updateUsername(tx, { organizationId, userId, username });
+        const details = `username ${before} → ${username}`;
+        return { result: await memberBody(tx, organizationId, userId), about: { details } };
+      },
     },
-  });
-}
+  );
+});
 
 export function removing(request: Asked<'removeMember'>) {
   const { orgID: organizationId, userID: userId } = request.path;
   const about = aboutMember(organizationId, userId);
-  const what = { operation: 'removeMember', meaning: [userId], about };
-  return managing(request, what, {
-    concernsOwners: async (tx) => (await roleOf(tx, organizationId, userId)) === 'owner',
-    async change(tx) {
-      const before = await roleOf(tx, organizationId, userId);
-      await removeByHand(tx, { organizationId, userId });
-      return {
-        result: { organization_id: organizationId, user_id: userId },
-        about: { details: `was ${before}` },
-      };
+  return managing(
+    request,
+    { meaning: [userId], about },
+    {
+      concernsOwners: async (tx) => (await roleOf(tx, organizationId, userId)) === 'owner',
+      async change(tx) {
+        const before = await roleOf(tx, organizationId, userId);
+        await removeByHand(tx, { organizationId, userId });
+        return {
+          result: { organization_id: organizationId, user_id: userId },
+          about: { details: `was ${before}` },
+        };
+      },
     },
-  });
+  );
 }
 
 function managing<T>(
   { path, caller }: Pick<Request, 'caller'> & { path: { orgID: string } },
-  what: { operation: string; meaning: readonly unknown[]; about: About },
+  what: Pick<CommandBody<T>, 'meaning' | 'about'>,
   body: {
     concernsOwners(tx: Tx): Promise<boolean>;
-    change(tx: Tx): ReturnType<Command<T>['apply']>;
+    change(tx: Tx): ReturnType<CommandBody<T>['apply']>;
   },
-): Command<T> {
+): CommandBody<T> {
   const { orgID: organizationId } = path;
   return {
-    operation: what.operation,
     meaning: [organizationId, ...what.meaning],
     about: { ...what.about, organizationId },
     async authorize(tx) {

@@ -1,4 +1,4 @@
-/** What every operation of the Business API is given and answers, typed by openapi/business.yaml. */
+/** What every operation of the Business API is given and answers, typed by openapi/business.yaml; and those that are one command. */
 import type { SshSession } from '../../domain/access/ssh-session.ts';
 import type { AuditKey, SignedHead } from '../../domain/audit/audit.ts';
 import type { Cluster, Side } from '../../domain/clusters/cluster.ts';
@@ -8,6 +8,7 @@ import type { HeldKeys, KeyKind } from '../../domain/key-rotation.ts';
 import type { KubernetesCheck } from '../../domain/kubernetes/status.ts';
 import type { OperationOf, OperationType, ReplyOf, Request } from '../../domain/operation.ts';
 import type { GroupSettings } from '../../domain/organizations/group-rules.ts';
+import { type Command, runCommand } from '../../store/audit/commands.ts';
 import type { Store } from '../../store/engine/index.ts';
 import type { operations } from '../generated/business.ts';
 
@@ -63,3 +64,18 @@ export type Operation<Id extends keyof operations> = OperationOf<
 >;
 export type BusinessRequest<Id extends keyof operations> = Request<operations[Id] & OperationType>;
 export type BusinessReply<Id extends keyof operations> = ReplyOf<operations[Id] & OperationType>;
+
+/** A command without its name, which is that of the operation. */
+export type CommandBody<T> = Omit<Command<T>, 'operation'>;
+
+/** An operation that is one command: what it is follows from the request. */
+export function writes<Id extends keyof operations>(
+  operation: Id,
+  bodyOf: (deps: BusinessDeps, request: BusinessRequest<Id>) => Awaitable<CommandBody<BusinessReply<Id>>>,
+): Operation<Id> {
+  const run = async (deps: BusinessDeps, request: BusinessRequest<Id>) =>
+    runCommand(deps.store, request, { operation, ...(await bodyOf(deps, request)) });
+  return run as Operation<Id>;
+}
+
+export type Awaitable<T> = T | Promise<T>;

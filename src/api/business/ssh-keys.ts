@@ -1,4 +1,3 @@
-/** The caller's own SSH keys. */
 import { dayMs } from '../../domain/access/lapse.ts';
 import { keyLabel, parseSshPublicKey, type SshKey, type SshKeySet } from '../../domain/access/ssh-key.ts';
 import { invalidRequest, notFound } from '../../domain/error.ts';
@@ -8,7 +7,7 @@ import { runCommand } from '../../store/audit/commands.ts';
 import type { Store } from '../../store/engine/index.ts';
 import { toTime } from '../../store/engine/time.ts';
 import * as keys from '../../store/people/ssh-keys.ts';
-import type { Operation } from './operation.ts';
+import { type Operation, writes } from './operation.ts';
 
 export const listSshKeys: Operation<'listSshKeys'> = async ({ store }, { caller }) => {
   const [list, set] = await Promise.all([
@@ -47,12 +46,10 @@ export const registerSshKey: Operation<'registerSshKey'> = async ({ store }, req
   });
 };
 
-export const renameSshKey: Operation<'renameSshKey'> = async ({ store }, request) => {
-  const keyId = keyIdOf(request.path);
-  const { userId } = request.caller;
-  const label = keyLabel(request.body.label);
-  return runCommand(store, request, {
-    operation: 'renameSshKey',
+export const renameSshKey = writes('renameSshKey', ({ store }, { body, caller: { userId }, path }) => {
+  const keyId = keyIdOf(path);
+  const label = keyLabel(body.label);
+  return {
     meaning: [keyId, label],
     about: { target: keyId, subjectUserId: userId },
     async apply(tx, commandId) {
@@ -60,15 +57,13 @@ export const renameSshKey: Operation<'renameSshKey'> = async ({ store }, request
       const about = { details: key.fingerprint };
       return { result: { ssh_key: keyBody(key, store), command_id: commandId }, about };
     },
-  });
-};
+  };
+});
 
 /** Revokes one of the caller's keys. Revoking a revoked one answers with it and changes nothing. */
-export const revokeSshKey: Operation<'revokeSshKey'> = async ({ store }, request) => {
-  const keyId = keyIdOf(request.path);
-  const { userId } = request.caller;
-  return runCommand(store, request, {
-    operation: 'revokeSshKey',
+export const revokeSshKey = writes('revokeSshKey', ({ store }, { caller: { userId }, path }) => {
+  const keyId = keyIdOf(path);
+  return {
     meaning: [keyId],
     about: { target: keyId, subjectUserId: userId },
     async apply(tx, commandId) {
@@ -76,8 +71,8 @@ export const revokeSshKey: Operation<'revokeSshKey'> = async ({ store }, request
       const about = { details: revoked.key.fingerprint };
       return { result: keyReply(revoked, commandId, store), about, takesAway: revoked.isNew };
     },
-  });
-};
+  };
+});
 
 function keyIdOf({ keyID: keyId }: { keyID: string }): string {
   if (!isId('ssh_key', keyId)) throw invalidRequest('An SSH key ID is ssh_key_ and a ULID.');

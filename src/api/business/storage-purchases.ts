@@ -10,23 +10,19 @@ import {
 } from '../../domain/clusters/storage-purchase.ts';
 import { forbidden, notFound } from '../../domain/error.ts';
 import { isId } from '../../domain/id.ts';
-import type { CommandReply } from '../../domain/operation.ts';
 import { snakeCased } from '../../domain/present.ts';
-import { type Command, runCommand } from '../../store/audit/commands.ts';
-import { findCluster, raiseDesiredGeneration } from '../../store/clusters/clusters.ts';
+import { findCluster, raiseDesiredGeneration, requireClusterOf } from '../../store/clusters/clusters.ts';
 import * as purchases from '../../store/clusters/storage-purchases.ts';
 import type { Tx } from '../../store/engine/index.ts';
-import { clusterIn } from './clusters.ts';
-import type { BusinessDeps, BusinessReply, BusinessRequest, Operation } from './operation.ts';
-import { requireOperator, staffReads } from './operator/about.ts';
+import { type BusinessRequest, type CommandBody, writes } from './operation.ts';
+import { operatorWrites, staffReads } from './operator/about.ts';
 import { ownMembership } from './organizations.ts';
 
 /** What more storage for a cluster would come to. `invalid_state` where it cannot be bought for this one. */
-export const quotePurchase: Operation<'quotePurchase'> = (deps, request) => {
+export const quotePurchase = writes('quotePurchase', (_, request) => {
   const { storage_type: type, bytes } = request.body;
   const about = { target: 'quote', details: `${bytes} bytes of ${type}` };
-  const what = { operation: 'quotePurchase', meaning: [type, bytes], about };
-  return buying<BusinessReply<'quotePurchase'>>(deps, request, what, async (tx, cluster, target) => {
+  return buying(request, { meaning: [type, bytes], about }, async (tx, cluster, target) => {
     const total_bytes = totalWith(target, { type, bytes });
     const { id: clusterId, organizationId } = cluster;
     const offer = { organizationId, clusterId, type, bytes, currentBytes: target.activeBytes };
@@ -35,14 +31,13 @@ export const quotePurchase: Operation<'quotePurchase'> = (deps, request) => {
     const result = { ...offerBody(quote), ...times, total_bytes };
     return { result, about: { target: quote.id } };
   });
-};
+});
 
 /** Asks for what was quoted. `invalid_state` when the quote has expired, was used, or no longer holds. */
-export const createPurchase: Operation<'createPurchase'> = (deps, request) => {
+export const createPurchase = writes('createPurchase', (_, request) => {
   const quoteId = request.body.quote_id;
   const about = { target: isId('quote', quoteId) ? quoteId : 'purchase' };
-  const what = { operation: 'createPurchase', meaning: [quoteId], about };
-  return buying<BusinessReply<'createPurchase'>>(deps, request, what, async (tx, cluster, target) => {
+  return buying(request, { meaning: [quoteId], about }, async (tx, cluster, target) => {
     const quote = await purchases.findQuote(tx.db, quoteId);
     if (quote?.organizationId !== cluster.organizationId || quote.clusterId !== cluster.id) {
       throw notFound('There is no such quote for this cluster.');
@@ -52,18 +47,16 @@ export const createPurchase: Operation<'createPurchase'> = (deps, request) => {
     const details = `${quote.bytes} bytes of ${quote.type} for ${cluster.name}, from ${quoteId}`;
     return { result: purchaseBody(made), about: { target: made.id, details } };
   });
-};
+});
 
 function buying<T>(
-  { store }: BusinessDeps,
   request: BusinessRequest<'quotePurchase' | 'createPurchase'>,
-  what: Pick<Command<T>, 'operation' | 'meaning' | 'about'>,
-  apply: (tx: Tx, cluster: Cluster, target: StorageTarget) => ReturnType<Command<T>['apply']>,
-): Promise<CommandReply<T>> {
+  what: Pick<CommandBody<T>, 'meaning' | 'about'>,
+  apply: (tx: Tx, cluster: Cluster, target: StorageTarget) => ReturnType<CommandBody<T>['apply']>,
+): CommandBody<T> {
   const { orgID: organizationId } = request.path;
   const clusterId = request.body.target_cluster_id.toLowerCase();
-  return runCommand(store, request, {
-    operation: what.operation,
+  return {
     meaning: [organizationId, clusterId, ...what.meaning],
     about: { ...what.about, organizationId, clusterId },
     async authorize({ db, now }, { userId }) {
@@ -72,10 +65,10 @@ function buying<T>(
       throw forbidden('Only an owner or an admin of the organization can buy storage.');
     },
     async apply(tx) {
-      const cluster = await clusterIn(tx.db, organizationId, clusterId);
+      const cluster = await requireClusterOf(tx.db, organizationId, clusterId);
       return apply(tx, cluster, await purchases.findStorageTarget(tx.db, cluster));
     },
-  });
+  };
 }
 
 export const operatorListPurchases = staffReads<'operatorListPurchases'>(async ({ store }) => {
@@ -90,20 +83,12 @@ function deciding(
   operation: 'operatorAcceptPurchase' | 'operatorDeclinePurchase',
   state: 'active' | 'declined',
 ) {
-  return async ({ store }: BusinessDeps, request: BusinessRequest<typeof operation>) => {
-    const { purchaseID: purchaseId } = request.path;
+  return operatorWrites(operation, async ({ store }, { caller, path: { purchaseID: purchaseId } }) => {
     const [known] = await purchases.listPurchases(store.read, { id: purchaseId });
-    const {
-      id: target = 'purchase',
-      organizationId,
-      clusterId,
-      createdByUserId: subjectUserId,
-    } = known ?? {};
-    return runCommand<BusinessReply<typeof operation>>(store, request, {
-      operation,
+    const { id = 'purchase', organizationId, clusterId, createdByUserId: subjectUserId } = known ?? {};
+    return {
       meaning: [purchaseId],
-      about: { target, organizationId, clusterId, subjectUserId },
-      authorize: requireOperator,
+      about: { target: id, organizationId, clusterId, subjectUserId },
       async apply(tx) {
         const [before] = await purchases.listPurchases(tx.db, { id: purchaseId });
         const cluster = before && (await findCluster(tx.db, before.clusterId));
@@ -117,11 +102,11 @@ function deciding(
           totalWith(await purchases.findStorageTarget(tx.db, cluster), before);
           await raiseDesiredGeneration(tx, cluster.id);
         }
-        const after = await purchases.decidePurchase(tx, before, { state, userId: request.caller.userId });
+        const after = await purchases.decidePurchase(tx, before, { state, userId: caller.userId });
         return done(after, `${before.state} → ${state}`);
       },
-    });
-  };
+    };
+  });
 }
 
 function offerBody({ id, organizationId, clusterId, type, bytes }: StorageOffer & { id: string }) {

@@ -5,7 +5,7 @@ import { DomainError, forbidden, invalidState, notFound } from '../../domain/err
 import { isUuid } from '../../domain/id.ts';
 import type { OperationOf, OperationType, ReplyOf, Request } from '../../domain/operation.ts';
 import { holdsStaffKey } from '../../domain/people/person.ts';
-import { findCluster } from '../../store/clusters/clusters.ts';
+import { requireClusterOf } from '../../store/clusters/clusters.ts';
 import type { Reader, Store } from '../../store/engine/index.ts';
 import { hasLiveGrant } from '../../store/organizations/grants.ts';
 import { findMembership } from '../../store/organizations/memberships.ts';
@@ -60,21 +60,15 @@ export async function visibleCluster(db: Reader, request: AskedOfCluster): Promi
   const allowed =
     (await canReadClusters(db, request, organizationId)) ||
     (await hasLiveGrant(db, request.caller.userId, clusterId, request.now));
-  if (allowed) return clusterOf(db, organizationId, clusterId);
+  if (allowed) return requireClusterOf(db, organizationId, clusterId);
   throw forbidden('This needs clusters.read in the organization, or a grant on the cluster.');
-}
-
-export async function clusterOf(db: Reader, organizationId: string, clusterId: string): Promise<Cluster> {
-  const cluster = await findCluster(db, clusterId);
-  if (cluster?.organizationId === organizationId) return cluster;
-  throw notFound('The organization has no such cluster.');
 }
 
 export async function configurable({ read }: Store, request: AskedOfCluster): Promise<Cluster> {
   const clusterId = requireClusterId(request.path.clusterId);
   const { businessOrgId: organizationId } = request.query;
   await requirePermission(read, request, organizationId, 'clusters.configure');
-  return clusterOf(read, organizationId, clusterId);
+  return requireClusterOf(read, organizationId, clusterId);
 }
 
 /** Throws `invalid_state` for a cluster that takes no configuration. */
@@ -106,7 +100,6 @@ interface GatewayAddress {
 }
 
 interface HostKey {
-  /** `ssh-ed25519 AAAA…` */
   publicKey: string;
   fingerprint: string;
 }
@@ -135,7 +128,6 @@ export interface PlatformDeps {
     | undefined;
 }
 
-/** One operation, by its name in the document: what it is given and answers follows from that. */
 export type Operation<Id extends keyof operations> = OperationOf<
   operations[Id] & OperationType,
   PlatformDeps

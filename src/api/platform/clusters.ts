@@ -1,4 +1,3 @@
-/** Running clusters. */
 import { forbidden } from '../../domain/error.ts';
 import { type ClusterOfPage, listClusterPage } from '../../store/clusters/clusters.ts';
 import { cached } from '../../store/engine/cache.ts';

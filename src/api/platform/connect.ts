@@ -14,11 +14,12 @@ import { DomainError, forbidden, invalidState, notFound } from '../../domain/err
 import { kubeconfig } from '../../domain/kubernetes/kubeconfig.ts';
 import { present } from '../../domain/present.ts';
 import { findPersonOnCluster } from '../../store/access/access-facts.ts';
+import { requireClusterOf } from '../../store/clusters/clusters.ts';
 import { findClusterReport } from '../../store/clusters/observations.ts';
 import type { Reader } from '../../store/engine/index.ts';
 import { listLiveGrants } from '../../store/organizations/grants.ts';
 import { findMembership } from '../../store/organizations/memberships.ts';
-import { type Asked, clusterOf, type Operation, requireClusterId, requirePermission } from './access.ts';
+import { type Asked, type Operation, requireClusterId, requirePermission } from './access.ts';
 
 /** The discovery document (contract, "Authentication"; RFC 9728); the one operation that needs no token. */
 export const getProtectedResource: Operation<'getProtectedResource'> = async ({ signIn }) => ({
@@ -87,7 +88,7 @@ export const getKubeconfig: Operation<'getKubeconfig'> = async (
   const clusterId = requireClusterId(request.path.clusterId);
   const { organizationId } = request.query;
   const admitted = await admission(store.read, request, organizationId, clusterId);
-  const cluster = await clusterOf(store.read, organizationId, clusterId);
+  const cluster = await requireClusterOf(store.read, organizationId, clusterId);
   if (!kubernetesLogin) {
     throw new DomainError(
       'customer_kubernetes_login_not_configured',

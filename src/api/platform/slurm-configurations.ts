@@ -18,6 +18,7 @@ import { findLastSeq } from '../../store/audit/audit.ts';
 import { runReplacement } from '../../store/audit/commands.ts';
 import { countOpenSessions } from '../../store/audit/open-sessions.ts';
 import { findSideFailures } from '../../store/clusters/cluster-sides.ts';
+import { requireClusterOf } from '../../store/clusters/clusters.ts';
 import { findObservation } from '../../store/clusters/observations.ts';
 import {
   findDefaultSlurmConfiguration,
@@ -32,7 +33,6 @@ import {
 import { toTime } from '../../store/engine/time.ts';
 import { requireActiveOrganization } from '../../store/organizations/organizations.ts';
 import {
-  clusterOf,
   configurable,
   type Operation,
   type PlatformReply,
@@ -80,7 +80,7 @@ export const setSchedulerConfiguration: Operation<'setSchedulerConfiguration'> =
     {
       authorize: (tx) => requirePermission(tx.db, request, organizationId, permission),
       async apply(tx) {
-        const cluster = await clusterOf(tx.db, organizationId, clusterId);
+        const cluster = await requireClusterOf(tx.db, organizationId, clusterId);
         requireInService(cluster);
         const auditSeq = (await findLastSeq(tx.db)) + 1;
         const wanted = { clusterId, configuration, userId: caller.userId, auditSeq };

@@ -2,7 +2,7 @@
 import { sql } from 'kysely';
 import type { Cluster, DriverSettings } from '../../domain/clusters/cluster.ts';
 import type { LabCluster } from '../../domain/clusters/lab.ts';
-import { DomainError } from '../../domain/error.ts';
+import { DomainError, notFound } from '../../domain/error.ts';
 import { newId, newUuid } from '../../domain/id.ts';
 import type { Reader, Tx } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';
@@ -18,6 +18,17 @@ import { copyDefaultSlurmConfiguration } from './slurm-configurations.ts';
 export async function findCluster(db: Reader, clusterId: string): Promise<Cluster | undefined> {
   const row = await findRow(db, 'clusters', { id: clusterId });
   return row && clusterOf(row);
+}
+
+/** Throws `not_found` where the organization has no such cluster. */
+export async function requireClusterOf(
+  db: Reader,
+  organizationId: string,
+  clusterId: string,
+): Promise<Cluster> {
+  const cluster = await findCluster(db, clusterId);
+  if (cluster?.organizationId === organizationId) return cluster;
+  throw notFound('The organization has no such cluster.');
 }
 
 export async function findClusterByName(db: Reader, name: string): Promise<Cluster | undefined> {

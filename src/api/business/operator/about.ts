@@ -2,16 +2,24 @@
 import type { Cluster } from '../../../domain/clusters/cluster.ts';
 import { forbidden, invalidState, notFound } from '../../../domain/error.ts';
 import { isUuid } from '../../../domain/id.ts';
-import type { Caller, CommandReply } from '../../../domain/operation.ts';
+import type { Caller } from '../../../domain/operation.ts';
 import { holdsStaffKey, type Person, type StaffKey } from '../../../domain/people/person.ts';
 import { present, snakeCased } from '../../../domain/present.ts';
-import { type LateAbout, runCommand } from '../../../store/audit/commands.ts';
+import type { LateAbout } from '../../../store/audit/commands.ts';
 import { findCluster, findClusterByName } from '../../../store/clusters/clusters.ts';
 import type { Reader, Store, Tx } from '../../../store/engine/index.ts';
 import { toTime } from '../../../store/engine/time.ts';
 import { findPerson, findPersonByEmail, listStaffKeys } from '../../../store/people/people.ts';
 import type { operations } from '../../generated/business.ts';
-import type { BusinessDeps, BusinessReply, BusinessRequest, Operation } from '../operation.ts';
+import {
+  type Awaitable,
+  type BusinessDeps,
+  type BusinessReply,
+  type BusinessRequest,
+  type CommandBody,
+  type Operation,
+  writes,
+} from '../operation.ts';
 
 /** A person by email, a cluster by name, or either by an ID as it is: the trail outlives what it tells of. */
 export async function subjectsOf(
@@ -78,24 +86,40 @@ export function requireOperator(tx: Tx, { userId }: Caller): Promise<void> {
   return requireStaff(tx.db, userId, 'staff.operate');
 }
 
-export function changePerson(
-  deps: BusinessDeps,
-  request: Pick<BusinessRequest<'operatorDeactivatePerson'>, 'path' | 'caller' | 'command' | 'now'>,
-  { operation, meaning, details }: { operation: string; meaning: readonly string[]; details: string },
-  change: (tx: Tx, userId: string) => Promise<LateAbout | undefined>,
-): Promise<CommandReply<BusinessReply<'operatorCreatePerson'>>> {
-  const userId = request.path.userID;
-  const about = { target: userId, subjectUserId: userId, details };
-  return runCommand(deps.store, request, {
-    operation,
-    meaning: [userId, ...meaning],
-    about,
+export function operatorWrites<Id extends keyof operations>(
+  operation: Id,
+  bodyOf: (deps: BusinessDeps, request: BusinessRequest<Id>) => Awaitable<CommandBody<BusinessReply<Id>>>,
+): Operation<Id> {
+  return writes<Id>(operation, async (deps, request) => ({
+    ...(await bodyOf(deps, request)),
     authorize: requireOperator,
-    async apply(tx) {
-      await requirePerson(tx.db, userId);
-      const known = await change(tx, userId);
-      return { result: await personReply(tx, userId, deps.store), ...(known && { about: known }) };
-    },
+  }));
+}
+
+interface PersonChange {
+  meaning?: readonly string[];
+  details: string;
+  change(tx: Tx, userId: string): Promise<LateAbout | undefined>;
+}
+
+/** One that changes a person, and answers with them as they are then. */
+export function changesPerson<Id extends keyof operations>(
+  operation: Id,
+  changeOf: (deps: BusinessDeps, request: BusinessRequest<Id>) => Awaitable<PersonChange>,
+): Operation<Id> {
+  return operatorWrites<Id>(operation, async (deps, request) => {
+    const { userID: userId } = request.path as { userID: string };
+    const { meaning = [], details, change } = await changeOf(deps, request);
+    return {
+      meaning: [userId, ...meaning],
+      about: { target: userId, subjectUserId: userId, details },
+      async apply(tx) {
+        await requirePerson(tx.db, userId);
+        const about = await change(tx, userId);
+        const result: unknown = await personReply(tx, userId, deps.store);
+        return { result: result as BusinessReply<Id>, ...(about && { about }) };
+      },
+    };
   });
 }
 

@@ -3,13 +3,12 @@ import { checkLab, type Lab } from '../../../domain/clusters/lab.ts';
 import { checkHostSettings, type HostRules } from '../../../domain/clusters/lab-paths.ts';
 import { type LabStep, planLab } from '../../../domain/clusters/lab-plan.ts';
 import { appendAuditEntry } from '../../../store/audit/audit.ts';
-import { runCommand } from '../../../store/audit/commands.ts';
 import { exportLab, takeSteps } from '../../../store/data-dir/lab.ts';
 import { type Tx, tryOut } from '../../../store/engine/index.ts';
 import { listDeactivatedEmails } from '../../../store/people/people.ts';
 import { listRestarts, listSlurmAccounts } from '../member-plan.ts';
-import type { BusinessReply, Operation } from '../operation.ts';
-import { requireOperator, staffReads } from './about.ts';
+import type { BusinessReply } from '../operation.ts';
+import { operatorWrites, staffReads } from './about.ts';
 
 export const operatorExportLab = staffReads<'operatorExportLab'>(async ({ store }, { now }) => {
   return exportLab(store.read, now);
@@ -28,24 +27,16 @@ export const operatorPlanLab = staffReads<'operatorPlanLab'>(
 );
 
 /** Brings the installation to a lab: all of it, or nothing. Each step has an entry of its own in the audit trail. */
-export const operatorApplyLab: Operation<'operatorApplyLab'> = (deps, request) => {
+export const operatorApplyLab = operatorWrites('operatorApplyLab', ({ hostRules }, request) => {
   const { caller, command } = request;
-  const { hostRules } = deps;
   const { lab, prune = false } = request.body;
   checkLab(lab);
   const about = { target: 'lab', details: prune ? 'with prune' : '' };
-  return runCommand(deps.store, request, {
-    operation: 'operatorApplyLab',
+  return {
     meaning: [lab, prune],
     about,
-    authorize: requireOperator,
     async apply(tx, commandId) {
-      const { plan, steps } = await apply(tx, lab, {
-        prune,
-        actor: caller.userId,
-        commandId,
-        hostRules,
-      });
+      const { plan, steps } = await apply(tx, lab, { prune, actor: caller.userId, commandId, hostRules });
       for (const { action, kind, name, details } of steps) {
         await appendAuditEntry(tx, {
           actorUserId: caller.userId,
@@ -61,8 +52,8 @@ export const operatorApplyLab: Operation<'operatorApplyLab'> = (deps, request) =
       const count = steps.length === 1 ? '1 change' : `${steps.length} changes`;
       return { result: plan, about: { details: [about.details, count].filter(Boolean).join(', ') } };
     },
-  });
-};
+  };
+});
 
 async function apply(
   tx: Tx,

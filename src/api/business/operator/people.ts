@@ -1,4 +1,4 @@
-/** People with an account, as operators see and manage them. */
+/** People with an account, and the identities that they sign in with, as operators see and manage them. */
 import { scrypt } from 'node:crypto';
 import { promisify } from 'node:util';
 import { dayMs } from '../../../domain/access/lapse.ts';
@@ -7,12 +7,20 @@ import { isId } from '../../../domain/id.ts';
 import { foldEmail, holdsStaffKey } from '../../../domain/people/person.ts';
 import { runCommand } from '../../../store/audit/commands.ts';
 import { erasePerson } from '../../../store/audit/erasure.ts';
-import { type Tx, tryOut } from '../../../store/engine/index.ts';
+import { type Reader, type Tx, tryOut } from '../../../store/engine/index.ts';
 import { fromTime, toTime } from '../../../store/engine/time.ts';
 import { listLiveGrants, revokeGrant } from '../../../store/organizations/grants.ts';
 import { removeMembership } from '../../../store/organizations/membership-changes.ts';
 import { listMembershipsOf } from '../../../store/organizations/memberships.ts';
-import { setPassword } from '../../../store/people/identities.ts';
+import {
+  endSignIns,
+  type Identity,
+  listIdentities,
+  listUnboundIdentities,
+  setPassword,
+  unbindIdentity,
+  updateIdentityAt,
+} from '../../../store/people/identities.ts';
 import {
   findOrCreatePerson,
   findPerson,
@@ -23,11 +31,13 @@ import {
   updateSignInExemption,
   updateStaffKeys,
 } from '../../../store/people/people.ts';
+import { createPasswordLink, deleteSecondFactor } from '../../../store/people/second-factors.ts';
 import { listSshKeys, revokeSshKey } from '../../../store/people/ssh-keys.ts';
 import { planOfPerson, takePlan } from '../member-plan.ts';
 import type { Operation } from '../operation.ts';
 import {
-  changePerson,
+  changesPerson,
+  operatorWrites,
   personBody,
   personReply,
   requireActive,
@@ -50,114 +60,114 @@ export const operatorListPeople = staffReads<'operatorListPeople'>(async ({ stor
   };
 });
 
-export const operatorCreatePerson: Operation<'operatorCreatePerson'> = (deps, request) => {
-  const { name, staff_keys: keys = [] } = request.body;
-  const email = foldEmail(request.body.email);
-  return runCommand(deps.store, request, {
-    operation: 'operatorCreatePerson',
+export const operatorCreatePerson = operatorWrites('operatorCreatePerson', ({ store }, { body }) => {
+  const { name, staff_keys: keys = [] } = body;
+  const email = foldEmail(body.email);
+  return {
     meaning: [email, name ?? '', [...keys].sort()],
     about: { target: email, details: keys.length > 0 ? `staff keys ${keys.join(', ')}` : '' },
-    authorize: requireOperator,
     async apply(tx) {
       const { userId, created } = await findOrCreatePerson(tx, { email, displayName: name });
       if (!created) throw invalidState(`There is an account for ${email} already.`);
       await updateStaffKeys(tx, { userId, keys });
-      return { result: await personReply(tx, userId, deps.store), about: { subjectUserId: userId } };
+      return { result: await personReply(tx, userId, store), about: { subjectUserId: userId } };
     },
-  });
-};
+  };
+});
 
-export const operatorSetStaffKeys: Operation<'operatorSetStaffKeys'> = (deps, request) => {
-  const keys = [...new Set(request.body.staff_keys)].sort();
-  const what = {
-    operation: 'operatorSetStaffKeys',
+export const operatorSetStaffKeys = changesPerson('operatorSetStaffKeys', (_, { body }) => {
+  const keys = [...new Set(body.staff_keys)].sort();
+  return {
     meaning: keys,
     details: `staff keys → ${keys.join(', ') || 'none'}`,
+    async change(tx, userId) {
+      await requireActive(tx, userId);
+      await updateStaffKeys(tx, { userId, keys });
+    },
   };
-  return changePerson(deps, request, what, async (tx, userId) => {
-    await requireActive(tx, userId);
-    await updateStaffKeys(tx, { userId, keys });
-  });
-};
+});
+
+const otherIssuer = 'People sign in with another issuer here; it keeps the passwords.';
 
 /** Sets a person's password at the embedded issuer; what was signed in to with the one before is over. */
-export const operatorSetPassword: Operation<'operatorSetPassword'> = async (deps, request) => {
+export const operatorSetPassword = changesPerson('operatorSetPassword', async (deps, request) => {
   const { store, hashPassword } = deps;
   const { password } = request.body;
   // Hashing is work, so it is done only for those who may; the command refuses the others.
   const mayDo = holdsStaffKey(await listStaffKeys(store.read, request.caller.userId), 'staff.operate');
   const user = mayDo ? await findPerson(store.read, request.path.userID) : undefined;
   const hash = user && (await hashPassword?.(password, user));
-  const what = {
-    operation: 'operatorSetPassword',
+  return {
     meaning: [mayDo ? await fingerprint(password, request.command.idempotencyKey) : ''],
     details: 'a new password',
+    async change(tx, userId) {
+      if (hash === undefined) throw invalidState(otherIssuer);
+      await requireActive(tx, userId);
+      await setPassword(tx, { userId, hash });
+    },
   };
-  return changePerson(deps, request, what, async (tx, userId) => {
-    if (hash === undefined) {
-      throw invalidState('People sign in with another issuer here; it keeps the passwords.');
-    }
-    await requireActive(tx, userId);
-    await setPassword(tx, { userId, hash });
-  });
-};
+});
 
-export const operatorDeactivatePerson: Operation<'operatorDeactivatePerson'> = (deps, request) => {
-  const what = { operation: 'operatorDeactivatePerson', meaning: [], details: 'left' };
-  return changePerson(deps, request, what, async (tx, userId) => {
-    await deactivate(tx, userId);
-  });
-};
+export const operatorDeactivatePerson = changesPerson('operatorDeactivatePerson', () => ({
+  details: 'left',
+  change: deactivate,
+}));
 
-export const operatorSetPersonEmail: Operation<'operatorSetPersonEmail'> = (deps, request) => {
-  const email = foldEmail(request.body.email);
-  const what = { operation: 'operatorSetPersonEmail', meaning: [email], details: `→ ${email}` };
-  return changePerson(deps, request, what, async (tx, userId) => {
-    const before = await requireActive(tx, userId);
-    await updateEmail(tx, { userId, email });
-    return { details: `${before.email} → ${email}` };
-  });
-};
+export const operatorSetPersonEmail = changesPerson('operatorSetPersonEmail', (_, { body }) => {
+  const email = foldEmail(body.email);
+  return {
+    meaning: [email],
+    details: `→ ${email}`,
+    async change(tx, userId) {
+      const before = await requireActive(tx, userId);
+      await updateEmail(tx, { userId, email });
+      return { details: `${before.email} → ${email}` };
+    },
+  };
+});
 
 const longestExemptionMs = 366 * dayMs;
 
 /** Until when a person's access does not lapse without a sign-in. Throws `invalid_request` for an end that is over or too far off. */
-export const operatorSetSignInExemption: Operation<'operatorSetSignInExemption'> = (deps, request) => {
-  const until = request.body.until === null ? null : toTime(fromTime(request.body.until));
-  const what = {
-    operation: 'operatorSetSignInExemption',
+export const operatorSetSignInExemption = changesPerson('operatorSetSignInExemption', (_, { body }) => {
+  const until = body.until === null ? null : toTime(fromTime(body.until));
+  return {
     meaning: [until ?? ''],
     details: until === null ? 'ended' : `until ${until}`,
+    async change(tx, userId) {
+      await requireActive(tx, userId);
+      const ms = until === null ? undefined : fromTime(until) - tx.now;
+      if (ms !== undefined && (ms <= 0 || ms > longestExemptionMs))
+        throw invalidRequest('until must be in the future, and at most a year from now.');
+      await updateSignInExemption(tx, { userId, until });
+    },
   };
-  return changePerson(deps, request, what, async (tx, userId) => {
-    await requireActive(tx, userId);
-    const ms = until === null ? undefined : fromTime(until) - tx.now;
-    if (ms !== undefined && (ms <= 0 || ms > longestExemptionMs))
-      throw invalidRequest('until must be in the future, and at most a year from now.');
-    await updateSignInExemption(tx, { userId, until });
-  });
-};
+});
+
+const erase = changesPerson('operatorErasePerson', ({ audit }) => ({
+  details: 'what names the person',
+  async change(tx, userId) {
+    const { erasedAt } = await requirePerson(tx.db, userId);
+    await erasePerson(tx, userId, audit.markIdentity);
+    // After the first erasure the names are gone, so the reason given now cannot be searched for them: it is left out.
+    return erasedAt === null ? undefined : { reason: '', details: 'was erased before' };
+  },
+}));
 
 /** Replaces what names a person who was deactivated; the audit trail follows in the background. */
 export const operatorErasePerson: Operation<'operatorErasePerson'> = async (deps, request) => {
-  const what = { operation: 'operatorErasePerson', meaning: [], details: 'what names the person' };
-  const reply = await changePerson(deps, request, what, async (tx, userId) => {
-    const { erasedAt } = await requirePerson(tx.db, userId);
-    await erasePerson(tx, userId, deps.audit.markIdentity);
-    // After the first erasure the names are gone, so the reason given now cannot be searched for them: it is left out.
-    return erasedAt === null ? undefined : { reason: '', details: 'was erased before' };
-  });
+  const reply = await erase(deps, request);
   deps.audit.eraseNames();
   return reply;
 };
 
-export const operatorReactivatePerson: Operation<'operatorReactivatePerson'> = (deps, request) => {
-  const what = { operation: 'operatorReactivatePerson', meaning: [], details: 'may sign in again' };
-  return changePerson(deps, request, what, async (tx, userId) => {
+export const operatorReactivatePerson = changesPerson('operatorReactivatePerson', () => ({
+  details: 'may sign in again',
+  async change(tx, userId) {
     await requireNotErased(tx, userId);
     await updateLifecycle(tx, { userId, state: 'active' });
-  });
-};
+  },
+}));
 
 /** Tells two passwords apart on a replay without keeping anything that is quick to guess from. */
 async function fingerprint(password: string, salt: string): Promise<string> {
@@ -166,7 +176,7 @@ async function fingerprint(password: string, salt: string): Promise<string> {
 }
 
 /** Ends sign-in, memberships, grants, staff keys and SSH keys. Throws `invalid_state` for the last owner of an organization. */
-async function deactivate(tx: Tx, userId: string): Promise<void> {
+async function deactivate(tx: Tx, userId: string): Promise<undefined> {
   for (const { organizationId } of await listMembershipsOf(tx.db, userId)) {
     await removeMembership(tx, { organizationId, userId });
   }
@@ -191,3 +201,92 @@ export const operatorPlanDeactivation: Operation<'operatorPlanDeactivation'> = a
     return { changes: [{ ...change, ...planned.outcome }], clusters: planned.clusters };
   });
 };
+
+export const operatorListIdentities = staffReads<'operatorListIdentities'>(async ({ store }, { path }) => {
+  await requirePerson(store.read, path.userID);
+  return identitiesBody(store.read, path.userID);
+});
+
+/** Replaces a person's identity at an issuer by a subject; without one, by the next sign-in with the verified address. */
+export const operatorRebindIdentity = operatorWrites('operatorRebindIdentity', (_, { path, body }) => {
+  const { userID: userId } = path;
+  const { issuer, subject } = body;
+  return {
+    meaning: [userId, issuer, subject ?? ''],
+    about: { target: userId, subjectUserId: userId, details: `at ${issuer}` },
+    async apply(tx) {
+      await requireNotErased(tx, userId);
+      const before = await updateIdentityAt(tx, { userId, issuer, subject });
+      const change = `${before.join(', ') || 'none'} → ${subject ?? 'whoever signs in with the verified address next'}`;
+      return {
+        result: await identitiesBody(tx.db, userId),
+        about: { details: `${change}, at ${issuer}` },
+      };
+    },
+  };
+});
+
+/** Takes an identity from an account; its subject is not bound to any account again by its address. */
+export const operatorUnbindIdentity = operatorWrites(
+  'operatorUnbindIdentity',
+  (_, { caller, path, body }) => {
+    const { userID: userId } = path;
+    const { issuer, subject } = body;
+    return {
+      meaning: [userId, issuer, subject],
+      about: { target: userId, subjectUserId: userId, details: `${subject}, at ${issuer}` },
+      async apply(tx) {
+        await requirePerson(tx.db, userId);
+        if (userId === caller.userId) {
+          throw invalidState(
+            'This is how you sign in yourself, and you could not undo it. Ask another operator.',
+          );
+        }
+        await unbindIdentity(tx, { userId, issuer, subject });
+        return { result: await identitiesBody(tx.db, userId) };
+      },
+    };
+  },
+);
+
+async function identitiesBody(db: Reader, userId: string) {
+  const toWire = ({ createdAt, ...identity }: Identity) => ({ ...identity, created_at: createdAt });
+  return {
+    identities: (await listIdentities(db, userId)).map(toWire),
+    unbound: (await listUnboundIdentities(db, userId)).map(toWire),
+  };
+}
+
+const linkMs = 24 * 3_600_000;
+
+/** Makes a link with which a person sets a password, once and within a day. Its secret is in no record: a replay makes it again. */
+export const operatorCreatePasswordLink: Operation<'operatorCreatePasswordLink'> = async (deps, request) => {
+  const userId = request.path.userID;
+  const { idempotencyKey } = request.command;
+  const link = deps.passwordLink?.(userId, `${request.caller.userId} ${idempotencyKey}`);
+  const { result, ...reply } = await runCommand(deps.store, request, {
+    operation: 'operatorCreatePasswordLink',
+    meaning: [userId],
+    about: { target: userId, subjectUserId: userId },
+    authorize: requireOperator,
+    async apply(tx) {
+      if (!link) throw invalidState(otherIssuer);
+      await requireActive(tx, userId);
+      const until = toTime(tx.now + linkMs);
+      await createPasswordLink(tx, { userId, token: link.token, until });
+      return { result: { url: '', expires_at: until } };
+    },
+  });
+  return { ...reply, result: { ...result, url: link?.url ?? '' } };
+};
+
+export const operatorResetSecondFactor = changesPerson('operatorResetSecondFactor', ({ passwordLink }) => ({
+  details: '',
+  async change(tx, userId) {
+    if (passwordLink === undefined) throw invalidState(otherIssuer);
+    const had = await deleteSecondFactor(tx, userId);
+    // A browser may be signed in with the lost one.
+    await endSignIns(tx, userId);
+    return had ? undefined : { details: 'there was none' };
+  },
+}));
