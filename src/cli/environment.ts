@@ -1,4 +1,3 @@
-/** Which environment and profile one command works with. */
 import { commandIo } from '../lib/command-io.ts';
 import { isSafeUrl } from '../lib/source-address.ts';
 import { usage } from './exit.ts';

@@ -52,7 +52,6 @@ export function usage(message: string): CliError {
   return new CliError('usage', message);
 }
 
-/** How a request that an API refused with this HTTP status ends the command. */
 export function outcomeOf(status: number, isRetryable: boolean): Failed {
   if (status === 401) return 'notSignedIn';
   if (status === 403) return 'forbidden';

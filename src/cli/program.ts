@@ -95,7 +95,7 @@ export async function createProgram(
   if (argv.includes('admin') || first === 'completion')
     (await import('./admin/program.ts')).addAdmin(admin, server, finish);
   if (server && (installation.includes(first) || !others.includes(first)))
-    addAll(program, (await import('./installation.ts')).onHost(server), whole);
+    addAll(program, (await import('./host.ts')).onHost(server), whole);
   addAll(program, [doctor(server), completion(program), version(server)], whole);
   return program;
 }

@@ -7,7 +7,6 @@ export interface ServeOptions {
   data?: string;
 }
 
-/** Which installation on this host, by its configuration file. */
 export interface OnHost {
   config?: string;
 }
@@ -25,7 +24,6 @@ export interface RestoreOptions extends InstallationOptions {
   drill?: true;
 }
 
-/** What can be printed as JSON. */
 export interface ListOptions extends OnHost {
   json: boolean;
 }
@@ -54,12 +52,10 @@ export interface MigrateOptions extends OnHost {
 /** What only the server's folders can do, handed over by `main.ts`. What gives a number resolves to the exit status. */
 export interface ServerCommands {
   serve(options: ServeOptions): Promise<number>;
-  /** Makes an operator in the installation's data directory. */
   bootstrap(options: BootstrapOptions, newPassword: (email: string) => Promise<string>): Promise<number>;
   listKeys(options: ListOptions): Promise<number>;
   /** Puts another key next to one of the service's, or in the place of one that is gone. */
   newKey(kind: KeyKind, options: OnHost & { keep?: number; yes?: boolean }): Promise<number>;
-  /** Makes the key that secrets in a shared database are encrypted with. */
   newSecretsKey(file: string): Promise<number>;
   listSecrets(options: ListOptions): Promise<number>;
   rotateSecrets(options: RotateSecretsOptions): Promise<number>;

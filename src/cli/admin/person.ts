@@ -1,4 +1,3 @@
-/** `andromeda admin person`. */
 import { foldEmail } from '../../domain/people/person.ts';
 import { escapeControls, visibleName } from '../../domain/text.ts';
 import { parseEnd, pick } from '../arguments.ts';

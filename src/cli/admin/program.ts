@@ -5,14 +5,13 @@
  *   argv → commander → ../verb.ts → a noun's file (names → IDs → requests) → ../net/api.ts → a table, JSON or one sentence
  */
 import type { Command } from 'commander';
+import { acceptBreak, bootstrap, hostNouns } from '../host.ts';
 import type { ServerCommands } from '../server-commands.ts';
 import { addAll, addVerb, example } from '../verb.ts';
 import { audit, auditHead, auditKey, verifyAudit } from './audit.ts';
 import { apply, cluster, exportLab, grant, machine, plan } from './cluster.ts';
-import { groups } from './groups.ts';
-import { acceptBreak, bootstrap, hostNouns } from './host.ts';
 import { gateway, installation, problems, servers } from './installation.ts';
-import { organization, purchase } from './organization.ts';
+import { groups, organization, purchase } from './organization.ts';
 import { person } from './person.ts';
 import { session } from './session.ts';
 

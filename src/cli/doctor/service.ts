@@ -3,11 +3,19 @@ import { stat } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
 import path from 'node:path';
 import { TLSSocket } from 'node:tls';
+import { dayMs } from '../../domain/access/lapse.ts';
 import { visibleLine } from '../../domain/text.ts';
+import { clockToleranceMs } from '../../lib/clock.ts';
 import { type EnvironmentOptions, type Selection, selectEnvironment } from '../environment.ts';
 import { asWord } from '../everyday/keys.ts';
 import { createClient } from '../net/api.ts';
-import { differenceNotice, installLine, offeredVersion, parseEnvironment } from '../net/discovery.ts';
+import {
+  differenceNotice,
+  installLine,
+  metadataPath,
+  offeredVersion,
+  parseEnvironment,
+} from '../net/discovery.ts';
 import { isObject, parseJson, readText, send, urlAt } from '../net/request.ts';
 import { findKey, freshSession, nameOf, openLocalState, stateDirectory } from '../session/local-state.ts';
 import { type Finding, findingsAbout, sentenceOf } from './finding.ts';
@@ -17,11 +25,6 @@ const onClient = findingsAbout('client');
 const onTls = findingsAbout('tls');
 const onClock = findingsAbout('clock');
 const onSignIn = findingsAbout('sign-in');
-
-const metadataPath = '/.well-known/oauth-protected-resource';
-/** Tokens are refused where clocks differ by more. */
-const clockToleranceMs = 60_000;
-const dayMs = 86_400_000;
 
 export async function* checkService(options: EnvironmentOptions): AsyncGenerator<Finding, boolean> {
   const selection = selectEnvironment(options);

@@ -1,4 +1,3 @@
-/** `andromeda keys`. */
 import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { operations } from '../../api/generated/business.ts';

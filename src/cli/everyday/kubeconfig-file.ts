@@ -293,7 +293,6 @@ function block(value: unknown, margin: string): string {
   return stringify(value, forKubectl).trimEnd().replaceAll('\n', `\n${margin}`);
 }
 
-/** What stands before a position in its line. */
 function columnOf(text: string, at: number): string {
   return text.slice(text.lastIndexOf('\n', at - 1) + 1, at);
 }

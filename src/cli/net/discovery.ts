@@ -43,10 +43,10 @@ export interface Environment {
   scope: string;
 }
 
-const path = '/.well-known/oauth-protected-resource';
+export const metadataPath = '/.well-known/oauth-protected-resource';
 
 export async function discover(platformUrl: string, signal?: AbortSignal): Promise<Environment> {
-  const url = urlAt(platformUrl, path);
+  const url = urlAt(platformUrl, metadataPath);
   const { status, body } = await getJson({ url, signal });
   if (status !== 200) throw failure(`${url.href} answered ${status}; is this the platform URL?`);
   if (!body) throw failure(`${url.href} did not answer with a JSON object; is this the platform URL?`);

@@ -15,6 +15,8 @@ import { isSafeUrl } from '../../lib/source-address.ts';
 import type { Selection } from '../environment.ts';
 import { CliError, failure, usage } from '../exit.ts';
 import { writeAtomically } from '../files.ts';
+import type { Environment } from '../net/discovery.ts';
+import type { Tokens } from '../net/issuer.ts';
 import { type HttpRequest, isObject, parseJson, send } from '../net/request.ts';
 import { printMessage } from '../output.ts';
 import { exclusively } from './lock.ts';
@@ -136,7 +138,6 @@ function signInFirst(sentence: string): CliError {
   return new CliError('notSignedIn', sentence);
 }
 
-/** The command that makes a session for this selection. */
 function loginCommand({ profile, url }: Selection): string {
   const where = profile === 'default' ? '' : ` --profile ${profile}`;
   const at = url === undefined ? '' : ` --url ${url}`;
@@ -227,17 +228,7 @@ export interface SignedInUser {
   email: string;
 }
 
-export interface Session {
-  platformUrl: string;
-  businessUrl: string;
-  issuer: string;
-  clientId: string;
-  accessToken: string;
-  /** Absent when the issuer gave none, or has refused it. */
-  refreshToken?: string;
-  /** When the access token expires, RFC 3339; absent when the issuer gave no expiry. */
-  expiresAt?: string;
-  scope?: string;
+export interface Session extends Omit<Environment, 'scope'>, Tokens {
   /** What the tokens were asked for (RFC 8707); absent where the request did not say it. */
   resource?: string;
   user?: SignedInUser;
