@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { heldBetween, lastDays } from '../../src/domain/clusters/gpu-hours.ts';
 import { readFacts } from '../../src/sync/slurm/facts.ts';
-import { GpuDays } from '../../src/sync/slurm/gpu-days.ts';
+import { GpuDays } from '../../src/sync/slurm/observe.ts';
 
 const at = (time: string) => Date.parse(`2026-11-${time}Z`);
 

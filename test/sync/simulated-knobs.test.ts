@@ -8,7 +8,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { SimulatedSettings } from '../../src/domain/clusters/lab.ts';
 import type { SlurmConfiguration } from '../../src/domain/slurm/configuration.ts';
 import { readLab } from '../../src/service/config/lab-file.ts';
-import { createSimulatedKubernetesDriver } from '../../src/sync/simulated/kubernetes.ts';
+import { createSimulatedKubernetesDriver } from '../../src/sync/simulated/index.ts';
 import { manifestOf } from '../support/access.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { fieldsOf } from '../support/fields.ts';

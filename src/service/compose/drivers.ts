@@ -45,7 +45,7 @@ export async function createKubernetesSide(
 ): Promise<KubernetesDriver> {
   const { kubernetes: settings } = cluster.driver;
   if (!settings) {
-    const { createSimulatedKubernetesDriver } = await import('../../sync/simulated/kubernetes.ts');
+    const { createSimulatedKubernetesDriver } = await import('../../sync/simulated/index.ts');
     const scheduler = cluster.scheduler === 'sunk' ? null : cluster.scheduler;
     const options = simulatedOptions(cluster, config, store);
     return createSimulatedKubernetesDriver({ name: cluster.name, scheduler, ...options });

@@ -16,7 +16,7 @@ import { BindingApplier } from './apply.ts';
 import { KubernetesClient, reasonOf } from './client.ts';
 import type { Credentials } from './credentials.ts';
 import { Faults } from './faults.ts';
-import { type ClusterView, observeCluster, PodCounter } from './observe.ts';
+import { observeCluster, PodCounter } from './observe.ts';
 
 export interface KubernetesOptions {
   clusterId: string;
@@ -66,7 +66,7 @@ export function createKubernetesDriver(options: KubernetesOptions): KubernetesDr
 }
 
 function reportOf(
-  view: ClusterView,
+  view: Awaited<ReturnType<typeof observeCluster>>,
   { server, certificateAuthority, tlsServerName }: Credentials,
   settings: KubernetesSettings,
   failure: string | null,

@@ -2,7 +2,7 @@
  * Observes a cluster through its API server: the same few requests, whatever its size, and where there are GPUs a list of all pods,
  * page by page, since an API server sums nothing up. What pods hold is not known where our credentials may not list them.
  */
-import type { ConditionReport, GpuPod, MachineReport, StorageReport } from '../../domain/access/manifest.ts';
+import type { ConditionReport } from '../../domain/access/manifest.ts';
 import {
   addPods,
   apiReadiness,
@@ -72,21 +72,12 @@ export class PodCounter {
 /** An API server that hangs is known this soon; what else is asked may take longer. */
 const readyLimitMs = 8_000;
 
-export interface ClusterView {
-  ready: ConditionReport;
-  version?: string;
-  kubeletVersion?: string;
-  machines?: MachineReport[];
-  pods?: GpuPod[];
-  storage: StorageReport;
-}
-
 /** Throws what the network says where the API server does not answer, and where it does not accept our credentials. */
 export async function observeCluster(
   client: KubernetesClient,
   { subVolumeGroup, faults, pods }: { subVolumeGroup: string | undefined; faults: Faults; pods: PodCounter },
   signal: AbortSignal,
-): Promise<ClusterView> {
+) {
   const refusals: KubernetesError[] = [];
   async function ask<T>(path: string, request: () => Promise<T>, says = refusals): Promise<T | undefined> {
     try {
@@ -121,13 +112,12 @@ export async function observeCluster(
       rook('cephfilesystemsubvolumegroups'),
     ]);
   const use = nodes?.some((node) => gpuOf(node)) ? await pods.count(client, signal) : undefined;
-  const kubeletVersion = nodes && oldestKubelet(nodes);
   return {
     ready: conditionOf(readiness, refusals),
-    ...(version?.gitVersion === undefined ? {} : { version: version.gitVersion }),
-    ...(kubeletVersion === undefined ? {} : { kubeletVersion }),
-    ...(nodes === undefined ? {} : { machines: nodes.map((node) => machineOf(node, use)) }),
-    ...(use && { pods: use.pods.toSorted((a, b) => b.gpus - a.gpus).slice(0, mostPods) }),
+    version: version?.gitVersion,
+    kubeletVersion: nodes && oldestKubelet(nodes),
+    machines: nodes?.map((node) => machineOf(node, use)),
+    pods: use?.pods.toSorted((a, b) => b.gpus - a.gpus).slice(0, mostPods),
     storage: storageOf({ cephClusters, cephFilesystems, subVolumeGroups, storageClasses, subVolumeGroup }),
   };
 }

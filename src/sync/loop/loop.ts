@@ -1,6 +1,6 @@
 /** Which workers there are, one for each side of each cluster, and which of them a change concerns. */
 import { allSides, type Cluster, type Side, sidesOf } from '../../domain/clusters/cluster.ts';
-import type { Logger } from '../../lib/log.ts';
+import type { SidePasses } from '../../domain/installation-state.ts';
 import { listListedOrganizations } from '../../store/access/access-list-users.ts';
 import { findCluster, listConcernedClusters, listDrivenClusters } from '../../store/clusters/clusters.ts';
 import { type Heard, hears, type Store } from '../../store/engine/index.ts';
@@ -9,7 +9,7 @@ import { kubernetesPasses } from './kubernetes-pass.ts';
 import { createListKeeper, type ListKeeper, type PassDeps } from './pass.ts';
 import { createQueue } from './queue.ts';
 import { passSlurm } from './slurm-pass.ts';
-import { type PassState, startWorker, type Worker } from './worker.ts';
+import { startWorker, type Worker } from './worker.ts';
 
 /** How the passes of sides go, as the leader announces that to the servers that do not lead. */
 export interface AnnouncedPasses extends Pick<SyncLoop, 'passesOf'> {
@@ -22,10 +22,10 @@ const most = 10_000;
 const longestKey = 100;
 /** What a date can be made of (ECMA-262, 21.4.1.1). */
 const latestTime = 8.64e15;
-const noPasses: PassState = { nextAt: undefined, failures: 0, failingSince: undefined };
+const noPasses: SidePasses = { nextAt: undefined, failures: 0, failingSince: undefined };
 
 export function hearPasses({ messages }: Pick<Store, 'messages'>): AnnouncedPasses {
-  const states = new Map<string, PassState>();
+  const states = new Map<string, SidePasses>();
   const stop = messages.on(topic, (body) => {
     const { key, state } = readState(body);
     states.delete(key);
@@ -35,8 +35,8 @@ export function hearPasses({ messages }: Pick<Store, 'messages'>): AnnouncedPass
   return { passesOf: (clusterId, side) => states.get(keyOf(clusterId, side)), stop };
 }
 
-function readState(received: unknown): { key: string; state: PassState } {
-  const { key, nextAt, failures, failingSince } = received as Record<keyof PassState | 'key', unknown>;
+function readState(received: unknown): { key: string; state: SidePasses } {
+  const { key, nextAt, failures, failingSince } = received as Record<keyof SidePasses | 'key', unknown>;
   if (typeof key !== 'string' || key.length > longestKey)
     throw new Error('the message names no side of a cluster');
   const count = Number.isSafeInteger(failures) ? Number(failures) : 0;
@@ -47,30 +47,22 @@ function timeOf(received: unknown): number | undefined {
   return typeof received === 'number' && Math.abs(received) < latestTime ? received : undefined;
 }
 
-export interface SyncOptions {
-  store: Store;
+export interface SyncOptions extends Omit<PassDeps, 'lists' | 'admission'> {
   drivers: {
     slurm(cluster: Cluster): Promise<SlurmDriver>;
     /** `wake` is for the driver to call when something there changed by itself, or it answers again. */
     kubernetes(cluster: Cluster, wake: () => void): Promise<KubernetesDriver>;
   };
-  /** The issuer by whose subjects API servers know people; undefined where it is by something else. */
-  subjectIssuer: string | undefined;
-  intervalMs: number;
   /**
    * Where another server led before: how long after the start the Kubernetes side has one more pass. The former leader may have
    * stood still and write late, which API servers cannot refuse. Hosts of Slurm refuse it by the token.
    */
   againMs?: number | undefined;
-  /** Awaited before anything is applied to the Slurm side of a cluster. The implementation limits how long it takes. */
-  recheckSessions?: PassDeps['recheckSessions'];
-  log: Logger;
-  now(): number;
 }
 
 export interface SyncLoop {
   /** How the passes of a side go; undefined where it has none, as after its release. */
-  passesOf(clusterId: string, side: Side): PassState | undefined;
+  passesOf(clusterId: string, side: Side): SidePasses | undefined;
   /** Starts no more passes, waits for those under way, and closes the drivers. */
   stop(): Promise<void>;
 }
@@ -114,7 +106,7 @@ class Loop implements SyncLoop {
     this.#sweeps = setInterval(sweep, intervalMs);
   }
 
-  passesOf(clusterId: string, side: Side): PassState | undefined {
+  passesOf(clusterId: string, side: Side): SidePasses | undefined {
     return this.#workers.get(keyOf(clusterId, side))?.state;
   }
 
@@ -130,7 +122,6 @@ class Loop implements SyncLoop {
     for (const cluster of await listDrivenClusters(this.#options.store.read)) this.#startSides(cluster);
   }
 
-  /** Looks after the sides of a cluster from now on. */
   #startSides(cluster: Cluster): void {
     for (const side of sidesOf(cluster)) {
       const key = keyOf(cluster.id, side);
@@ -142,7 +133,8 @@ class Loop implements SyncLoop {
   #startSide(clusterId: string, side: Side, key: string): Worker {
     const { drivers, log, againMs, store } = this.#options;
     // Where it is lost, the next pass announces its state again.
-    const onPassed = (state: PassState) => void store.messages.send(topic, { key, ...state }).catch(() => {});
+    const onPassed = (state: SidePasses) =>
+      void store.messages.send(topic, { key, ...state }).catch(() => {});
     const onEnd = () => {
       this.#workers.delete(key);
       onPassed(noPasses);

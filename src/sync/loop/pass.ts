@@ -22,7 +22,10 @@ export interface PassDeps {
   intervalMs: number;
   log: Logger;
   now(): number;
-  /** Ends the sessions on a cluster that are not allowed any more: people read why, before their account goes. */
+  /**
+   * Ends the sessions on a cluster that are not allowed any more, before anything is applied to its Slurm side: people read why,
+   * before their account goes. The implementation limits how long it takes.
+   */
   recheckSessions?: ((clusterId: string) => Promise<void>) | undefined;
 }
 

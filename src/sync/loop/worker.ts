@@ -1,6 +1,7 @@
 /** The worker of one side of one cluster: when its passes run, how long it backs off, and the driver that it holds. */
 import { isDeepStrictEqual } from 'node:util';
 import { type Cluster, type Side, sidesOf } from '../../domain/clusters/cluster.ts';
+import type { SidePasses } from '../../domain/installation-state.ts';
 import { messageOf } from '../../lib/error-message.ts';
 import { retryDelay } from '../../lib/limits.ts';
 import type { Logger } from '../../lib/log.ts';
@@ -87,20 +88,11 @@ export interface WorkerOptions<D extends SlurmDriver | KubernetesDriver> {
   log: Logger;
   onEnd(): void;
   againMs?: number | undefined;
-  onPassed?(state: PassState): void;
-}
-
-/** How a side's passes go. Times in ms since 1970. */
-export interface PassState {
-  /** When the next pass is; undefined while one is under way. */
-  nextAt: number | undefined;
-  failures: number;
-  /** Since when something there needs a person, as far as this process knows; undefined where nothing does. */
-  failingSince: number | undefined;
+  onPassed?(state: SidePasses): void;
 }
 
 export interface Worker {
-  readonly state: PassState;
+  readonly state: SidePasses;
   /**
    * Something changed, by a command where one is given: runs a pass soon. The back-off of a side that cannot be reached stays,
    * however many changes come.
@@ -152,7 +144,7 @@ class SideWorker<D extends SlurmDriver | KubernetesDriver> implements Worker {
     this.#name = options.clusterId;
   }
 
-  get state(): PassState {
+  get state(): SidePasses {
     return { nextAt: this.#nextAt, failures: this.#failures, failingSince: this.#failingSince };
   }
 

@@ -1,14 +1,20 @@
 /**
- * The simulated Slurm driver: a cluster that exists only here, with compute nodes made of numbers and a real login node
+ * The simulated drivers. Of Slurm: a cluster that exists only here, with compute nodes made of numbers and a real login node
  * that people can log in to. It takes its time to apply, restarts what the contract says is restarted, remembers its
- * state on disk, and reports as a real one does. `kubernetes.ts` is the same without Slurm.
+ * state on disk, and reports as a real one does. And a Kubernetes cluster that exists only here.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { LoginNodeReport, Manifest, SlurmReport } from '../../domain/access/manifest.ts';
+import type {
+  KubernetesSideReport,
+  LoginNodeReport,
+  Manifest,
+  SlurmReport,
+} from '../../domain/access/manifest.ts';
 import type { SimulatedSettings } from '../../domain/clusters/lab.ts';
+import { permissionIds } from '../../domain/kubernetes/bindings.ts';
 import { restartPlan } from '../../domain/slurm/restart-plan.ts';
 import type { Logger } from '../../lib/log.ts';
-import type { SlurmDriver } from '../driver.ts';
+import type { KubernetesDriver, SlurmDriver } from '../driver.ts';
 import { type FindOwners, findForeign, noForeign, withoutAccount } from './foreign.ts';
 import {
   isProvisioned,
@@ -229,4 +235,45 @@ class SimulatedSlurmDriver implements SlurmDriver {
         : (settings.failure ?? null),
     };
   }
+}
+
+/** Who may do what there is not checked. `scheduler`: null where it has nodes and an API, and no scheduler. */
+export function createSimulatedKubernetesDriver(
+  options: SimulatedOptions & { scheduler: 'kubernetes' | null },
+): KubernetesDriver {
+  const { name, scheduler, dataDir } = options;
+  let state = readState(dataDir);
+  return {
+    async observe(): Promise<KubernetesSideReport> {
+      const settings = await reach(options);
+      if (state.startedAt === 0) {
+        state = { ...state, startedAt: Date.now() };
+        writeState(dataDir, state);
+      }
+      const provisioned = isProvisioned(settings, state.startedAt, Date.now());
+      return {
+        controlPlaneReady: provisioned,
+        scheduler: schedulerReport(scheduler, settings, {
+          provisioned,
+          refused: settings.failure === undefined ? undefined : 'current',
+        }),
+        storage: storageReport(scheduler, settings),
+        kubernetes: kubernetesReport(name, settings, provisioned),
+        machines: machineReports(name, settings),
+        failure: settings.failure ?? null,
+      };
+    },
+    async apply(access) {
+      const { failure = null } = await reach(options);
+      return { failure: null, retry: false, bound: failure === null ? permissionIds(access) : undefined };
+    },
+    async release() {
+      const settings = await reach(options);
+      if (settings.failure !== undefined) throw new Error(settings.failure);
+      state = forgetState(dataDir);
+    },
+    followsSettings: true,
+    gatherMs: 0,
+    async close() {},
+  };
 }

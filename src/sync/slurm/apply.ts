@@ -1,17 +1,35 @@
 /**
  * Applies a manifest: accounts and scripts on all hosts at the same time, those that people meet first in front. Then what needs an
  * order in which Slurm never needs what a host lacks: a new configuration on the controller, whose version counts; on hosts
- * without a Slurm node; restarts of services; and one compute node after the other (rollout.ts).
+ * without a Slurm node; restarts of services; and compute nodes, one after the other: the first that is worse than before takes a
+ * configuration that is on trial back everywhere.
  */
 import type { Manifest } from '../../domain/access/manifest.ts';
 import { patienceMs, type SlurmCluster, type Waiting } from './cluster.ts';
-import { nodeStepRows, planHost, stepRows, versionRow } from './desired.ts';
+import {
+  accountRows,
+  configurationRows,
+  isForSlurmd,
+  limitRows,
+  nodeStepRows,
+  oweRows,
+  planHost,
+  scriptRows,
+  stepRows,
+  versionRow,
+} from './desired.ts';
 import type { Facts } from './facts.ts';
-import { type Host, isInFront } from './hosts.ts';
-import { applyRows, hasNodesToRestart, isConfigured, mustGoBack, type Pass } from './pass.ts';
+import { type Host, isInFront, nameOf } from './hosts.ts';
 import type { Progress } from './progress.ts';
-import { rollOut } from './rollout.ts';
+import { base64, type Row } from './script.ts';
 import { HostError } from './shell.ts';
+
+interface Pass {
+  cluster: SlurmCluster;
+  manifest: Manifest;
+  signal: AbortSignal;
+  superseded: AbortSignal | undefined;
+}
 
 export async function applyManifest(
   cluster: SlurmCluster,
@@ -53,7 +71,7 @@ export async function applyManifest(
   await cluster.onEach([controller], (host) => applyConfiguration(pass, host), order);
   await restartServices(cluster, manifest, signal, order);
   await behind;
-  await rollOut(pass, controller, (host) => applyPeople(pass, host));
+  await rollOut(pass, controller);
   progress.applied(manifest.generation);
 }
 
@@ -138,4 +156,171 @@ function servicesOwed(cluster: SlurmCluster, host: Host) {
 function endSessions(cluster: SlurmCluster, { address }: Host): void {
   for (const node of cluster.loginNodes())
     if (node.address === address) cluster.options.endSessions(`${node.host}:${node.port}`);
+}
+
+interface Fault {
+  message: string;
+  /** The configuration may not be what is wrong: it is tried again by and by. */
+  isRetried: boolean;
+}
+
+/** Compute nodes, one after the other. What is left is for later when something newer is to be done: no account waits for it. */
+async function rollOut(pass: Pass, controller: Host): Promise<void> {
+  const { cluster, superseded } = pass;
+  const isTrial = isOnTrial(pass);
+  const bring = (host: Host) => applyPeople(pass, host);
+  const atController = cluster.factsOf(controller);
+  const isTaken = atController !== undefined && !atController.refused && isConfigured(pass, atController);
+  for (const { host, facts } of inOrder(pass)) {
+    if (superseded?.aborted) return;
+    const fault = await restartNodes(pass, host, isTaken && !isConfigured(pass, facts));
+    if (fault) return isTrial ? takeBack(pass, controller, fault) : undefined;
+    await cluster.onEach(backWithout(pass), bring, { superseded, ms: patienceMs.apply });
+  }
+  if (!isTrial || !isTaken || superseded?.aborted) return;
+  const rows: Row[] = [versionRow(pass.manifest), ['configuration', 'confirm']];
+  const result = await cluster.run(controller, 'restart', rows, pass.signal);
+  const worse = result instanceof HostError ? undefined : faultIn(result);
+  if (worse) await takeBack(pass, controller, worse);
+}
+
+/** Hosts that answer again, without the list: that does not wait until all nodes have restarted. */
+function backWithout({ cluster, manifest }: Pass): Host[] {
+  return cluster.hosts().filter((host) => {
+    const facts = cluster.factsOf(host);
+    const problems = cluster.problems.get(host.address) ?? [];
+    const wasAway = problems.every(({ kind }) => kind === 'unanswered');
+    return facts && wasAway && facts.settled?.generation !== manifest.generation;
+  });
+}
+
+/** First where it failed before, so that no other node is lost to the same; then the site's choice, and those without jobs. */
+function inOrder({ cluster }: Pass) {
+  const { machines = [], jobs = [] } = cluster.controllerFacts?.controller ?? {};
+  const away = machines.filter(({ phase }) => /down|drain|not_responding|\*$/.test(phase));
+  const isBusy = new Set([...away.map(({ name }) => name), ...jobs.flatMap((job) => job.machines)]);
+  const rank = ({ host, facts }: { host: Host; facts: Facts }) => {
+    if (facts.hasFailed) return 0;
+    if (host.nodes.some((name) => name === cluster.settings.trialNode)) return 1;
+    return host.nodes.some((name) => isBusy.has(name)) ? 3 : 2;
+  };
+  return cluster
+    .hosts()
+    .filter(({ nodes }) => nodes.length > 0)
+    .flatMap((host) => {
+      const facts = cluster.factsOf(host);
+      return facts ? [{ host, facts }] : [];
+    })
+    .sort((a, b) => rank(a) - rank(b));
+}
+
+/** Restarts what is due on a host, with the configuration where it is behind. */
+async function restartNodes(pass: Pass, host: Host, isBehind: boolean): Promise<Fault | undefined> {
+  const { cluster, signal, superseded, manifest } = pass;
+  const steps = nodeStepRows(cluster.settings, host);
+  const trial: Row[] = isOnTrial(pass) ? [['trial', cluster.controllerFacts?.confirmed ?? 0]] : [];
+  // Where it takes longer than is waited for.
+  const late: Fault = { message: `${nameOf(host)} does not answer in time`, isRetried: true };
+  let fault: Fault | undefined = late;
+  const restart = async () => {
+    await cluster.idle(host);
+    const facts = cluster.factsOf(host);
+    const isDue = facts?.owed.some((owed) => /^(compute|slurmd) /.test(owed));
+    if (!facts || !(isBehind || isDue)) {
+      fault = undefined;
+      return;
+    }
+    const result = isBehind
+      ? await cluster.run(host, 'apply', [...applyRows(pass, host, facts, 'apply'), ...steps], signal)
+      : await cluster.run(host, 'restart', [versionRow(manifest), ...trial, ...steps], signal);
+    const found =
+      result instanceof HostError ? { message: result.message, isRetried: true } : faultIn(result);
+    fault = found && { ...found, message: `${nameOf(host)} does not take it: ${found.message}` };
+  };
+  await cluster.onEach([host], restart, { superseded, ms: patienceMs.order });
+  return fault === late && superseded?.aborted ? undefined : fault;
+}
+
+function faultIn({ problems }: Facts): Fault | undefined {
+  const problem = problems.find(({ kind }) => kind === 'restart' || kind === 'unfit');
+  return problem && { message: problem.message, isRetried: problem.kind === 'restart' };
+}
+
+/** On the controller first: hosts may share its files, or get theirs from it. */
+async function takeBack(pass: Pass, controller: Host, { message, isRetried }: Fault): Promise<void> {
+  const { cluster, manifest, signal, superseded } = pass;
+  const rows: Row[] = [
+    versionRow(manifest),
+    ['put', manifest.configurationPutAt ?? ''],
+    ['configuration', 'back'],
+    ['why', base64(message), isRetried ? 'retry' : '-'],
+    ...stepRows(cluster.settings, ['reload']),
+    ...nodeStepRows(cluster.settings, controller),
+  ];
+  await cluster.run(controller, 'restart', rows, signal);
+  const hosts = cluster.hosts().filter((host) => {
+    const facts = cluster.factsOf(host);
+    return facts && mustGoBack(pass, host, facts);
+  });
+  // The next pass puts back what is not waited for.
+  await cluster.onEach(hosts, (host) => applyPeople(pass, host), { superseded, ms: patienceMs.order });
+}
+
+/** Whether the host has the configuration that is wanted; the others get it once the controller has accepted it. */
+function isConfigured({ manifest }: Pass, facts: Facts): boolean {
+  return planHost(facts, manifest).configuration.restarts.length === 0;
+}
+
+/** Whether the controller has a configuration that is not known to be good on all hosts yet. */
+function isOnTrial({ cluster: { controllerFacts } }: Pass): boolean {
+  return controllerFacts !== undefined && controllerFacts.keptAfter === controllerFacts.confirmed;
+}
+
+/** Whether the host has one that was on trial, and was taken back on the controller. */
+function mustGoBack(pass: Pass, host: Host, { keptAfter }: Facts): boolean {
+  const isOther = !host.roles.has('controller');
+  return isOther && !isOnTrial(pass) && keptAfter === pass.cluster.controllerFacts?.confirmed;
+}
+
+/** Whether Slurm nodes on it restart with the configuration that is wanted. */
+function hasNodesToRestart(pass: Pass, host: Host, facts: Facts): boolean {
+  return configurationOwed(pass, host, facts).some(([, , owed]) => /^(compute|slurmd) /.test(`${owed}`));
+}
+
+function configurationOwed({ cluster, manifest }: Pass, host: Host, facts: Facts): Row[] {
+  const plan = planHost(facts, manifest).configuration;
+  const nodes = isForSlurmd(facts, manifest) ? host.nodes : [];
+  return [
+    ...oweRows(cluster.settings, host, plan, 'configuration'),
+    ...nodes.map((node): Row => ['owe', 'configuration', `slurmd ${node}`]),
+  ];
+}
+
+/** `configuration`: whether the host gets the wanted one, or the last good one back; false: neither. */
+function applyRows(pass: Pass, host: Host, facts: Facts, configuration: 'apply' | 'back' | false): Row[] {
+  const { settings, controllerFacts } = pass.cluster;
+  const { accounts, slurmConfiguration, configurationPutAt = '' } = pass.manifest;
+  const site = Object.entries(controllerFacts?.controller?.site ?? {});
+  // What the controller has of the configuration is what the cluster has.
+  const isPart = configuration !== 'apply' && host.roles.has('controller');
+  const desiredGeneration = isPart
+    ? (facts.settled?.desiredGeneration ?? 0)
+    : pass.manifest.desiredGeneration;
+  const rows: Row[] = [
+    versionRow({ ...pass.manifest, desiredGeneration }),
+    ...accountRows(accounts),
+    ...(host.roles.has('controller') ? limitRows(settings, accounts) : []),
+    ...scriptRows(slurmConfiguration),
+    ...site.map(([kind, value]): Row => ['site', kind, value]),
+    ...oweRows(settings, host, planHost(facts, pass.manifest).accounts, 'accounts'),
+    ...(configuration ? [['configuration', configuration] as const] : []),
+    ...(isOnTrial(pass) ? [['trial', controllerFacts?.confirmed ?? 0] as const] : []),
+  ];
+  if (configuration !== 'apply') return rows;
+  return [
+    ...rows,
+    ['put', configurationPutAt],
+    ...configurationRows(settings, slurmConfiguration),
+    ...configurationOwed(pass, host, facts),
+  ];
 }

@@ -12,7 +12,6 @@ import { hostRows, type ScriptScope } from './desired.ts';
 import { type Facts, type KnownLogins, readFacts, type Version } from './facts.ts';
 import { createHostRecord, type HostRecord, type LeftHost } from './host-record.ts';
 import { type Host, hostsOf, isInFront, type LoginNode, loginNodesOf, nameOf } from './hosts.ts';
-import { mostWaiting } from './report.ts';
 import { type Row, scriptOf } from './script.ts';
 import { createShell, HostError, type SharedKnownHosts, type Shell } from './shell.ts';
 
@@ -52,6 +51,8 @@ const scriptLimitMs = { observe: 20_000, change: 300_000 };
 const failingPatienceMs = 3_000;
 export const patienceMs = { observe: 10_000, apply: 60_000, order: scriptLimitMs.change };
 const maxKnownLogins = 8;
+/** So many hosts that wait are named in a report. */
+export const mostWaiting = 50;
 
 export class SlurmCluster {
   readonly options: SlurmOptions;

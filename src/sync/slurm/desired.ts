@@ -13,7 +13,6 @@ import type { Facts } from './facts.ts';
 import type { Host, Role } from './hosts.ts';
 import { base64, type Row } from './script.ts';
 
-/** What every script of a cluster is about. */
 export interface ScriptScope {
   clusterId: string;
   organization: string;

@@ -17,7 +17,6 @@ export interface LeftHost extends Host {
 }
 
 export interface HostRecord {
-  /** Records that something of ours is there, or is being put there. */
   add(host: Host, username?: string): void;
   remove(address: string): void;
   left(present: readonly Host[]): LeftHost[];

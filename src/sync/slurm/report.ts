@@ -10,25 +10,17 @@ import type {
   WaitingHost,
 } from '../../domain/access/manifest.ts';
 import { present } from '../../domain/present.ts';
-import type { SlurmSettings } from '../../domain/slurm/settings.ts';
+import { mostWaiting, type SlurmCluster } from './cluster.ts';
 import type { Facts, Version } from './facts.ts';
 import { type Host, type LoginNode, nameOf } from './hosts.ts';
 import { HostError } from './shell.ts';
 
-export interface Findings {
-  settings: SlurmSettings;
+export interface Findings
+  extends Pick<SlurmCluster, 'settings' | 'results' | 'problems' | 'confirmed' | 'wantedGeneration'> {
   hosts: readonly Host[];
   loginNodes: readonly LoginNode[];
-  /** By address: what each host reported last, or why it did not. */
-  results: ReadonlyMap<string, Facts | HostError>;
-  /** By address: what went wrong there when something was last applied. */
-  problems: ReadonlyMap<string, Facts['problems']>;
-  /** By address: what each host had when it last answered. */
-  confirmed: ReadonlyMap<string, Version>;
   /** The addresses of hosts that have something of ours, as recorded. */
   managed: ReadonlySet<string>;
-  /** The list that was last applied; 0 before the first. */
-  wantedGeneration: number;
   /** What the controller reported when it last answered. */
   controllerFacts: Facts;
   /** Something is being applied: hosts are one step apart. */
@@ -237,8 +229,6 @@ function blockedAccounts(findings: Findings): AccountReport[] {
     keyFingerprints: [],
   }));
 }
-
-export const mostWaiting = 50;
 
 /**
  * Hosts without the list that was last applied, or that any of them has; those that are furthest behind first. A person's own

@@ -2,7 +2,6 @@
 import { accounting } from './script/accounting.ts';
 import { accounts } from './script/accounts.ts';
 import { configuration } from './script/configuration.ts';
-import { limits } from './script/limits.ts';
 import { main } from './script/main.ts';
 import { prelude } from './script/prelude.ts';
 import { restart } from './script/restart.ts';
@@ -10,7 +9,7 @@ import { restart } from './script/restart.ts';
 /** Its kind, and fields without tabs or line ends; free text goes as base64. */
 export type Row = readonly [kind: string, ...fields: (string | number)[]];
 
-const program = [prelude, accounts, accounting, limits, configuration, restart, main].join('');
+const program = [prelude, accounts, accounting, configuration, restart, main].join('');
 
 /** The end of the data; no line of data can be it, for each begins with its kind and a tab. */
 const endOfData = 'ANDROMEDA_DATA_ENDS';

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import ssh2 from 'ssh2';
 import { message, SSH, WireReader } from '../../../src/lib/ssh/wire.ts';
 import { Channel } from '../../../src/sync/simulated/login-node/channel.ts';
-import { sttyArguments } from '../../../src/sync/simulated/login-node/terminal-modes.ts';
+import { sttyArguments } from '../../../src/sync/simulated/login-node/session.ts';
 import { bench } from './helpers.ts';
 
 test('terminal modes become words for stty, and what is unknown is left out', () => {

@@ -10,7 +10,6 @@ export interface Settings {
   /** Where the homes are, as the login node's process sees it. */
   homes: string;
   sandbox: Sandbox;
-  /** The login node's own private key. */
   hostKey: string;
   accounts: readonly Account[];
   /** The port on which the server's process takes connections; it hands them over. */

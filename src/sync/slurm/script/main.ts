@@ -4,7 +4,6 @@ export const main = String.raw`
 logins() { awk -F '\t' '$3 == "ready" { print $1 }' "$T/ours" | sort; }
 
 observe_host() {
-  emit host "$host"
   first "$S/token"; [ -z "$line" ] || emit token "$line"
   [ ! -f "$conf" ] || emit inode "$(stat -L -c %i "$conf")"
   recall_accounts
@@ -16,7 +15,7 @@ observe_host() {
 }
 
 observe_state() {
-  for kind in settled current; do first "$S/$kind"; [ -z "$line" ] || emit $kind "$line"; done
+  first "$S/settled"; [ -z "$line" ] || emit settled "$line"
   logins > "$T/logins"
   sha256sum < "$T/logins" > "$T/digest" && read -r digest _ < "$T/digest"
   emit logins "$digest"

@@ -101,7 +101,6 @@ is_taken_out() { grep -q '^DRAIN\|^INVAL' "$T/worse"; }
 # confirm: nothing is worse than before with the configuration on trial. It is the good one from here on.
 confirm() {
   local tries
-  if has_row configuration reconfigure; then timeout 30 scontrol reconfigure > /dev/null 2>&1; sleep 1; fi
   for tries in 1 2 3 4 5 6 7 8 9 10; do
     node_states > "$T/nodes"
     worse "$S/trial/.nodes" "$T/nodes" > "$T/worse"
@@ -222,7 +221,6 @@ run_owed_steps() {
         clear_owed "slurmd $name" ;;
     esac
     clear_owed "$owed"
-    emit done "$owed"
   done < "$T/row.step"
 }
 `;
