@@ -68,7 +68,6 @@ export function createBrowsers({
       );
     },
     cookie: (browser: Browser) => cookie.write(browser),
-    /** The value that a form of this browser carries. */
     csrf: (browser: Browser) => sign(key, 'form', browser.nonce),
     isOwnForm: (browser: Browser, csrf: string | null) =>
       isSame(csrf ?? '', sign(key, 'form', browser.nonce)),
@@ -123,7 +122,6 @@ export function createKnownBrowsers(options: { key: string; secure: boolean }) {
   const cookie = createCookie<KnownBrowser>({ ...options, name: 'andromeda-known', maxAge: lifetimeSeconds });
   return {
     of: (req: IncomingMessage) => cookie.read(req),
-    /** The cookie of a browser that this person has signed in with now. */
     cookie(browser: KnownBrowser | undefined, userId: string): string {
       const others = (browser?.userIds ?? []).filter((one) => one !== userId);
       const id = browser?.id ?? randomBytes(18).toString('base64url');

@@ -219,7 +219,6 @@ export interface PasskeyRequest {
   options: { challenge: string };
 }
 
-/** What a browser gave for a request with this challenge. */
 interface PasskeyAnswer {
   passkey: string;
   challenge: string;
@@ -239,7 +238,6 @@ async function library() {
   return all;
 }
 
-/** What a browser makes another passkey for. */
 export async function askForNew(
   { id: rpID }: RelyingParty,
   { userId, email, passkeys }: { userId: string; email: string; passkeys: readonly Passkey[] },

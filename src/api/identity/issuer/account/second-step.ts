@@ -30,7 +30,6 @@ export interface Step {
   proven: string;
   secret?: string | undefined;
   hasApp: boolean;
-  /** What a button asks the browser for. */
   passkey?: PasskeyRequest | undefined;
   codes?: readonly string[] | undefined;
   status: number;
