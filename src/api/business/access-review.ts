@@ -1,6 +1,6 @@
 /** Everyone with access in an organization: members, and people who only hold a grant. All of it is read at one moment. */
 import type { Grant } from '../../domain/access/grant.ts';
-import { endsOf, wayTo } from '../../domain/access/permission.ts';
+import { endsOf, requireHeld, wayTo } from '../../domain/access/permission.ts';
 import { filterReview, keepBy, type Reviewed, reviewCsv, sortReview } from '../../domain/access/review.ts';
 import { waysIn } from '../../domain/access/ways-in.ts';
 import { type Cluster, isInService } from '../../domain/clusters/cluster.ts';
@@ -16,7 +16,6 @@ import { listAllGrantedPermissions, listMembers } from '../../store/organization
 import { listNames } from '../../store/people/people.ts';
 import { listLastLogins } from '../../store/people/ssh-keys.ts';
 import { sidesWithWays, wayBody } from './member-access.ts';
-import { requireManager } from './member-permissions.ts';
 import type { BusinessReply, BusinessRequest, Operation } from './operation.ts';
 import { standingIn } from './organizations.ts';
 
@@ -56,7 +55,8 @@ async function readReview(store: Store, { caller, path, query, now }: Asked): Pr
       held.permissions.has('members.manage'),
     );
     const showsAccess = own.permissions.has('members.manage');
-    if (query.cluster !== undefined || query.at !== undefined || query.due) requireManager(own.permissions);
+    if (query.cluster !== undefined || query.at !== undefined || query.due)
+      requireHeld(own.permissions, 'members.manage');
     if (query.at !== undefined && (query.cluster !== undefined || query.due))
       throw invalidRequest('With at, give neither cluster nor due: ways in are known of the present only.');
     const clusters = await listOrganizationClusters(db, organizationId);

@@ -7,6 +7,7 @@ import {
   isRecent,
   observationState,
 } from '../../domain/access/manifest.ts';
+import { requireHeld } from '../../domain/access/permission.ts';
 import {
   type Cluster,
   isInService,
@@ -18,7 +19,7 @@ import {
 } from '../../domain/clusters/cluster.ts';
 import { checkLab } from '../../domain/clusters/lab.ts';
 import { checkHostSettings } from '../../domain/clusters/lab-paths.ts';
-import { forbidden, invalidState, notFound } from '../../domain/error.ts';
+import { invalidState, notFound } from '../../domain/error.ts';
 import type { SidePasses } from '../../domain/installation-state.ts';
 import { homeOf } from '../../domain/people/person.ts';
 import { present, snakeCased } from '../../domain/present.ts';
@@ -57,9 +58,7 @@ export const getCluster: Operation<'getCluster'> = async ({ store }, { caller, p
 
 export const listReservations: Operation<'listReservations'> = async ({ store }, { caller, path, now }) => {
   const { permissions } = await ownMembership(store.read, path.orgID, caller.userId, now);
-  if (!permissions.has('reservations.read')) {
-    throw forbidden('This needs the permission reservations.read in the organization.');
-  }
+  requireHeld(permissions, 'reservations.read');
   const clusters = await listOrganizationClusters(store.read, path.orgID);
   return {
     reservations: clusters.flatMap(({ id, organizationId, reservationId, expectedNodeCount }) =>
@@ -118,9 +117,7 @@ async function readableCluster(
   now: number,
 ): Promise<Cluster> {
   const membership = await findMembership(db, orgID, userId, now);
-  if (!membership?.permissions.has('clusters.read')) {
-    throw forbidden('This needs the permission clusters.read in the organization.');
-  }
+  requireHeld(membership?.permissions, 'clusters.read');
   return requireClusterOf(db, orgID, clusterID.toLowerCase());
 }
 

@@ -1,7 +1,7 @@
 /** What people reach on an organization's clusters, by which way, and how far what was last changed of them has come. */
 import { decideAccess } from '../../domain/access/decision.ts';
 import { type AccessList, isRecent, isSameEntry } from '../../domain/access/manifest.ts';
-import { seesClusters, withoutFaultDetails } from '../../domain/access/permission.ts';
+import { requireHeld, seesClusters, withoutFaultDetails } from '../../domain/access/permission.ts';
 import { type WayIn, waysIn } from '../../domain/access/ways-in.ts';
 import {
   type Cluster,
@@ -34,7 +34,7 @@ import {
 import { findPerson } from '../../store/people/people.ts';
 import { listActiveKeys } from '../../store/people/ssh-keys.ts';
 import { observedGrantBodies } from './grants.ts';
-import { requireHoldings, requireManager } from './member-permissions.ts';
+import { requireHoldings } from './member-permissions.ts';
 import type { BusinessReply, Operation } from './operation.ts';
 import { ownMembership } from './organizations.ts';
 
@@ -61,7 +61,7 @@ export const listMemberAccess: Operation<'listMemberAccess'> = async (
   const wanted = [...new Set(query.user_ids.split(','))];
   if (wanted.length > mostPeople)
     throw invalidRequest(`At most ${mostPeople} people can be asked for at once.`);
-  if (wanted.some((id) => id !== caller.userId)) requireManager(own.permissions);
+  if (wanted.some((id) => id !== caller.userId)) requireHeld(own.permissions, 'members.manage');
   const seesAll = seesClusters(own.permissions);
   const clusters = (await listOrganizationClusters(store.read, organizationId)).filter(isInService);
   const known = await Promise.all(clusters.map((cluster) => knownOf(store, cluster, now)));

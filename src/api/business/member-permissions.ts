@@ -10,13 +10,14 @@ import {
   type PermissionKey,
   permissionProfiles,
   requireEndSaid,
+  requireHeld,
   requireMayGrant,
   roleKeys,
   seesClusters,
   withoutFaultDetails,
 } from '../../domain/access/permission.ts';
 import { isInService, sidesOf } from '../../domain/clusters/cluster.ts';
-import { type DomainError, forbidden, invalidRequest, invalidState, notFound } from '../../domain/error.ts';
+import { type DomainError, invalidRequest, invalidState, notFound } from '../../domain/error.ts';
 import { kubernetesAccessState, permissionIds } from '../../domain/kubernetes/bindings.ts';
 import { cutText } from '../../domain/text.ts';
 import { findKubernetesAccessOf } from '../../store/access/kubernetes-access.ts';
@@ -106,7 +107,7 @@ export function settingPermissions({
       keys.forEach(requireKey);
       const manager = { organizationId, userId: caller.userId };
       const own = await standingIn(tx, manager, 'staff.operate', ({ role }) => role === 'owner');
-      requireManager(own.permissions);
+      requireHeld(own.permissions, 'members.manage');
       const held = heldUntil(own.role, own.granted);
       const before = await listGrantedPermissions(tx.db, organizationId, userId, tx.now);
       requireMayGrant(held, before, wantedOf(keys, ends, before));
@@ -132,7 +133,7 @@ export async function requireHoldings(
   userId: string,
 ): Promise<Holdings> {
   const own = await ownMembership(db, organizationId, userId, now);
-  requireManager(own.permissions);
+  requireHeld(own.permissions, 'members.manage');
   return heldUntil(own.role, own.granted);
 }
 
@@ -239,14 +240,8 @@ async function requireReader(
     'staff.read',
     ({ permissions }) => isOwn || permissions.has('members.manage'),
   );
-  if (!isOwn) requireManager(own.permissions);
+  if (!isOwn) requireHeld(own.permissions, 'members.manage');
   return own;
-}
-
-export function requireManager(held: ReadonlySet<string>): void {
-  if (!held.has('members.manage')) {
-    throw forbidden('This needs the permission members.manage in the organization.');
-  }
 }
 
 export function memberNotFound(): DomainError {

@@ -62,111 +62,101 @@ export function adding(request: Asked<'addMember'>) {
     ...(ends.size > 0 ? [[...ends]] : []),
   ];
   const about = { target: `${organizationId}/${foldEmail(email)}`, details: `role ${role}` };
-  return managing(
-    request,
-    { meaning, about },
-    {
-      concernsOwners: async () => role === 'owner',
-      async change(tx) {
-        requireAhead(wanted, ends, tx.now);
-        const permissions = wanted.map((key) => ({
-          key: requireGrantable(key),
-          expiresAt: ends.get(key) ?? null,
-        }));
-        if (role !== 'member' && permissions.length > 0) {
-          throw invalidRequest(`An ${role} holds every permission; leave permissions out.`);
-        }
-        const { userId } = await findOrCreatePerson(tx, { email, displayName: name });
-        await createMembership(tx, { organizationId, userId, email, role, username, permissions });
-        return { result: await memberBody(tx, organizationId, userId), about: { subjectUserId: userId } };
-      },
+  return managing(request, {
+    meaning,
+    about,
+    concernsOwners: async () => role === 'owner',
+    async apply(tx) {
+      requireAhead(wanted, ends, tx.now);
+      const permissions = wanted.map((key) => ({
+        key: requireGrantable(key),
+        expiresAt: ends.get(key) ?? null,
+      }));
+      if (role !== 'member' && permissions.length > 0) {
+        throw invalidRequest(`An ${role} holds every permission; leave permissions out.`);
+      }
+      const { userId } = await findOrCreatePerson(tx, { email, displayName: name });
+      await createMembership(tx, { organizationId, userId, email, role, username, permissions });
+      return { result: await memberBody(tx, organizationId, userId), about: { subjectUserId: userId } };
     },
-  );
+  });
 }
 
 export function settingRole(request: Asked<'setMemberRole'>) {
   const { orgID: organizationId, userID: userId } = request.path;
   const { role } = request.body;
   const about = { ...aboutMember(organizationId, userId), details: `role → ${role}` };
-  return managing(
-    request,
-    { meaning: [userId, role], about },
-    {
-      concernsOwners: async (tx) =>
-        role === 'owner' || (await roleOf(tx, organizationId, userId)) === 'owner',
-      async change(tx) {
-        const before = await roleOf(tx, organizationId, userId);
-        await updateMemberRole(tx, { organizationId, userId, role });
-        return {
-          result: await memberBody(tx, organizationId, userId),
-          about: { details: `role ${before} → ${role}` },
-        };
-      },
+  return managing(request, {
+    meaning: [userId, role],
+    about,
+    concernsOwners: async (tx) => role === 'owner' || (await roleOf(tx, organizationId, userId)) === 'owner',
+    async apply(tx) {
+      const before = await roleOf(tx, organizationId, userId);
+      await updateMemberRole(tx, { organizationId, userId, role });
+      return {
+        result: await memberBody(tx, organizationId, userId),
+        about: { details: `role ${before} → ${role}` },
+      };
     },
-  );
+  });
 }
 
 export const setMemberUsername = writes('setMemberUsername', (_, request) => {
   const { orgID: organizationId, userID: userId } = request.path;
   const { username } = request.body;
   const about = { ...aboutMember(organizationId, userId), details: `username → ${cutText(username, 80)}` };
-  return managing(
-    request,
-    { meaning: [userId, username], about },
-    {
-      concernsOwners: async (tx) => (await roleOf(tx, organizationId, userId)) === 'owner',
-      async change(tx) {
-        const { username: before } = (await requireMember(tx, organizationId, userId)).username;
-        await updateUsername(tx, { organizationId, userId, username });
-        const details = `username ${before} → ${username}`;
-        return { result: await memberBody(tx, organizationId, userId), about: { details } };
-      },
+  return managing(request, {
+    meaning: [userId, username],
+    about,
+    concernsOwners: async (tx) => (await roleOf(tx, organizationId, userId)) === 'owner',
+    async apply(tx) {
+      const { username: before } = (await requireMember(tx, organizationId, userId)).username;
+      await updateUsername(tx, { organizationId, userId, username });
+      const details = `username ${before} → ${username}`;
+      return { result: await memberBody(tx, organizationId, userId), about: { details } };
     },
-  );
+  });
 });
 
 export function removing(request: Asked<'removeMember'>) {
   const { orgID: organizationId, userID: userId } = request.path;
   const about = aboutMember(organizationId, userId);
-  return managing(
-    request,
-    { meaning: [userId], about },
-    {
-      concernsOwners: async (tx) => (await roleOf(tx, organizationId, userId)) === 'owner',
-      async change(tx) {
-        const before = await roleOf(tx, organizationId, userId);
-        await removeByHand(tx, { organizationId, userId });
-        return {
-          result: { organization_id: organizationId, user_id: userId },
-          about: { details: `was ${before}` },
-        };
-      },
+  return managing(request, {
+    meaning: [userId],
+    about,
+    concernsOwners: async (tx) => (await roleOf(tx, organizationId, userId)) === 'owner',
+    async apply(tx) {
+      const before = await roleOf(tx, organizationId, userId);
+      await removeByHand(tx, { organizationId, userId });
+      return {
+        result: { organization_id: organizationId, user_id: userId },
+        about: { details: `was ${before}` },
+      };
     },
-  );
+  });
 }
 
 function managing<T>(
   { path, caller }: Pick<Request, 'caller'> & { path: { orgID: string } },
-  what: Pick<CommandBody<T>, 'meaning' | 'about'>,
-  body: {
-    concernsOwners(tx: Tx): Promise<boolean>;
-    change(tx: Tx): ReturnType<CommandBody<T>['apply']>;
-  },
+  {
+    concernsOwners,
+    ...command
+  }: Omit<CommandBody<T>, 'authorize'> & { concernsOwners(tx: Tx): Promise<boolean> },
 ): CommandBody<T> {
   const { orgID: organizationId } = path;
   return {
-    meaning: [organizationId, ...what.meaning],
-    about: { ...what.about, organizationId },
+    ...command,
+    meaning: [organizationId, ...command.meaning],
+    about: { ...command.about, organizationId },
     async authorize(tx) {
       const manager = { organizationId, userId: caller.userId };
       const isOwner = ({ role }: { role: Role }) => role === 'owner';
       const { role } = await standingIn(tx, manager, 'staff.operate', isOwner);
       if (role === 'owner') return;
       if (role !== 'admin') throw forbidden('Only owners and admins of the organization manage its members.');
-      if (!(await body.concernsOwners(tx))) return;
+      if (!(await concernsOwners(tx))) return;
       throw forbidden('What concerns an owner needs an owner of the organization.');
     },
-    apply: body.change,
   };
 }
 

@@ -1,5 +1,5 @@
 /** Who may see what of an organization's clusters (contract, "Resource grant" and the Platform endpoints). */
-import type { PermissionKey } from '../../domain/access/permission.ts';
+import { type PermissionKey, requireHeld } from '../../domain/access/permission.ts';
 import { type Cluster, isInService } from '../../domain/clusters/cluster.ts';
 import { DomainError, forbidden, invalidState, notFound } from '../../domain/error.ts';
 import { isUuid } from '../../domain/id.ts';
@@ -46,8 +46,7 @@ export async function requirePermission(
   permission: PermissionKey,
 ): Promise<void> {
   const membership = await findMembership(db, organizationId, userId, now);
-  if (membership?.permissions.has(permission)) return;
-  throw forbidden(`This needs the permission ${permission} in the organization.`);
+  requireHeld(membership?.permissions, permission);
 }
 
 /**

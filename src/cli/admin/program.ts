@@ -10,10 +10,9 @@ import type { ServerCommands } from '../server-commands.ts';
 import { addAll, addVerb, example } from '../verb.ts';
 import { audit, auditHead, auditKey, verifyAudit } from './audit.ts';
 import { apply, cluster, exportLab, grant, machine, plan } from './cluster.ts';
-import { gateway, installation, problems, servers } from './installation.ts';
+import { gateway, installation, problems, servers, session } from './installation.ts';
 import { groups, organization, purchase } from './organization.ts';
 import { person } from './person.ts';
-import { session } from './session.ts';
 
 export function addAdmin(
   admin: Command,

@@ -275,3 +275,8 @@ export function isSameSet(one: readonly GrantedPermission[], other: readonly Gra
 export function forGood(keys: readonly string[]): GrantedPermission[] {
   return [...new Set(keys)].sort().map((key) => ({ key, expiresAt: null }));
 }
+
+/** Throws `forbidden` for anyone who does not hold a permission of the organization's own. */
+export function requireHeld(held: ReadonlySet<string> | undefined, key: PermissionKey): void {
+  if (!held?.has(key)) throw forbidden(`This needs the permission ${key} in the organization.`);
+}

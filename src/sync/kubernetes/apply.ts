@@ -21,6 +21,7 @@ export interface ApplyOptions {
   name: string;
   rule: UsernameRule;
   client: KubernetesClient;
+  /** Called when something there changed by itself, or the API server answers again. */
   wake(): void;
   log: Logger;
 }

@@ -10,24 +10,18 @@ import type { KubernetesSideReport } from '../../domain/access/manifest.ts';
 import type { UsernameRule } from '../../domain/kubernetes/bindings.ts';
 import type { KubernetesSettings } from '../../domain/kubernetes/settings.ts';
 import { present } from '../../domain/present.ts';
-import type { Logger } from '../../lib/log.ts';
 import type { KubernetesDriver } from '../driver.ts';
-import { BindingApplier } from './apply.ts';
+import { type ApplyOptions, BindingApplier } from './apply.ts';
 import { KubernetesClient, reasonOf } from './client.ts';
 import type { Credentials } from './credentials.ts';
 import { Faults } from './faults.ts';
 import { observeCluster, PodCounter } from './observe.ts';
 
-export interface KubernetesOptions {
-  clusterId: string;
-  name: string;
+export interface KubernetesOptions extends Omit<ApplyOptions, 'rule' | 'client'> {
   settings: KubernetesSettings;
   rule: Pick<UsernameRule, 'claim' | 'issuer'>;
-  /** Called when something there changed by itself, or the API server answers again. */
-  wake(): void;
   /** Asked right before each request that changes something there: throws where another server may look after it by now. */
   confirm?(): Promise<void>;
-  log: Logger;
 }
 
 export function createKubernetesDriver(options: KubernetesOptions): KubernetesDriver {

@@ -29,7 +29,6 @@ import type { LoginNode } from './login-node/index.ts';
 import type { Account } from './login-node/messages.ts';
 import {
   forgetState,
-  isReady,
   readLogins,
   readState,
   type SimulatedState,
@@ -123,7 +122,9 @@ class SimulatedSlurmDriver implements SlurmDriver {
     if (isKnown && this.#state.manifestGeneration === generation) return;
     const before = readLogins(dataDir);
     const foreign = await findForeign(manifest.accounts, findOwners);
-    const logins = manifest.accounts.filter((one) => isReady(one) && !foreign.accounts.includes(one));
+    const logins = manifest.accounts.filter(
+      (one) => one.loginState === 'ready' && !foreign.accounts.includes(one),
+    );
     const isOther = this.#isCutOff || textOf(logins) !== textOf(before);
     const inForce = rejected ? this.#state : manifest;
     const had = before.map(({ username }) => ({ username, loginState: 'ready' as const }));

@@ -4,7 +4,6 @@
  */
 import { mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import type { ManifestAccount } from '../../domain/access/manifest.ts';
 import type { SlurmConfiguration } from '../../domain/slurm/configuration.ts';
 import { messageOf } from '../../lib/error-message.ts';
 import { writeWhole } from '../../lib/whole-file.ts';
@@ -43,11 +42,6 @@ export function readState(dataDir: string): SimulatedState {
 
 export function writeState(dataDir: string, state: SimulatedState): void {
   writeWhole(join(dataDir, stateFile), JSON.stringify(state));
-}
-
-/** A person without an active key has no usable account. */
-export function isReady({ loginState }: ManifestAccount): boolean {
-  return loginState === 'ready';
 }
 
 export function readLogins(dataDir: string): Account[] {

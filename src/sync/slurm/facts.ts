@@ -2,6 +2,7 @@
 import type {
   GpuDay,
   MachineReport,
+  Manifest,
   PendingJob,
   RunningJob,
   SlurmLimit,
@@ -116,11 +117,7 @@ function expandPart(part: string): string[] {
   );
 }
 
-export interface Version {
-  generation: number;
-  listVersion: number;
-  desiredGeneration: number;
-}
+export type Version = Pick<Manifest, 'generation' | 'listVersion' | 'desiredGeneration'>;
 
 interface Conflict {
   userId: string;

@@ -1,4 +1,5 @@
 /** The hosts of a Slurm cluster, each with its roles; one that is named several times is one host. */
+import type { LoginNodeReport } from '../../domain/access/manifest.ts';
 import { hasHost, type SlurmHost, type SlurmSettings } from '../../domain/slurm/settings.ts';
 
 export type Role = 'login' | 'controller' | 'accounting' | 'compute';
@@ -22,13 +23,8 @@ export function isInFront({ roles }: Host): boolean {
 }
 
 /** A login node as the gateway and reports know it, on its host. */
-export interface LoginNode {
-  name: string;
+export interface LoginNode extends Pick<LoginNodeReport, 'name' | 'host' | 'port' | 'hostKey' | 'username'> {
   address: string;
-  host: string;
-  port: number;
-  hostKey: string;
-  username?: string;
 }
 
 export const sshPort = 22;
