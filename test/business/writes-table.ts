@@ -147,21 +147,20 @@ const wantsAccess = ({ next }: Given) => ({ permissions: ['clusters.kubernetes']
 /** No gateway has a session here: whoever may close it is told so. */
 const noSession = { answers: 404, wish: () => ({ path: { sessionID: 'session' } }) };
 
-async function addGrant({ make, next }: Given): Promise<Record<string, string>> {
-  const email = `guest-${next()}@elsewhere.example`;
-  const body = { email, cluster_id: beta, relation: 'kubernetes.viewer' };
-  return { grantID: (await make('root', '/operator/grants', body)).grant.id };
+const newGrant = ({ next }: Given) => ({
+  ...{ email: `guest-${next()}@elsewhere.example`, cluster_id: beta, relation: 'kubernetes.viewer' },
+});
+async function addGrant(given: Given): Promise<Record<string, string>> {
+  return { grantID: (await given.make('root', '/operator/grants', newGrant(given))).grant.id };
 }
 
-const clusterNamed = (name: string) => ({
-  name,
-  organization: 'physics',
-  scheduler: 'kubernetes',
-  simulated,
+const newCluster = ({ next }: Given) => ({
+  ...{ name: `c-${next()}`, organization: 'physics', scheduler: 'kubernetes', simulated },
 });
 
-async function addMachine({ service, make, next }: Given): Promise<Record<string, string>> {
-  const { id } = (await make('root', '/operator/clusters', clusterNamed(`m-${next()}`))).cluster;
+async function addMachine(given: Given): Promise<Record<string, string>> {
+  const { service, make } = given;
+  const { id } = (await make('root', '/operator/clusters', newCluster(given))).cluster;
   const { body } = await eventually(
     () => service.business(`/operator/clusters/${id}/machines`, { as: 'root' }),
     (reply) => reply.body.machines.length > 0,
@@ -169,9 +168,9 @@ async function addMachine({ service, make, next }: Given): Promise<Record<string
   return { machineID: body.machines[0].id };
 }
 
-async function quoteOf({ make, org, next }: Given) {
-  const body = { target_cluster_id: alpha, storage_type: 'ceph', bytes: 1_000_000 + next() };
-  const { id } = await make('ada', `/organizations/${org}/purchases/quotes`, body);
+const newQuote = ({ next }: Given) => ({ target_cluster_id: alpha, storage_type: 'ceph', bytes: next() });
+async function quoteOf(given: Given) {
+  const { id } = await given.make('ada', `/organizations/${given.org}/purchases/quotes`, newQuote(given));
   return { target_cluster_id: alpha, quote_id: id };
 }
 
@@ -205,12 +204,17 @@ const onPersonAway = {
   },
 };
 const planned = { writesNothing: true } as const;
+/** For whom a rule says so, with a body and nothing of its own in the path. */
+const sends = (rule: Pick<Row, 'may' | 'refused'>, body: (given: Given) => object): Row => ({
+  ...{ ...rule, wish: (given) => ({ body: body(given) }) },
+});
 const newKey = { may: people, wish: () => ({ body: { public_key: newPublicKey() } }) };
 const configuration = ({ org, next }: Given): Wish => ({
   query: `?businessOrgId=${org}`,
   body: { slurmExtraConfig: `# ${next()}` },
 });
-const labOf = ({ next }: Given) => ({ lab: { users: [{ email: `l-${next()}@physics.example` }] } });
+const newEmail = ({ next }: Given) => ({ email: `new-${next()}@physics.example` });
+const labOf = (given: Given) => ({ lab: { users: [newEmail(given)] } });
 const identity = ({ next }: Given) => ({ issuer: 'https://issuer.example', subject: `s-${next()}` });
 
 /** By the operation's name in its document. */
@@ -230,14 +234,10 @@ export const rows: Record<string, Row> = {
       return { body: { shell: user.login_shell === '/bin/zsh' ? '/bin/bash' : '/bin/zsh' } };
     },
   },
-  addMember: {
-    ...ofManagers,
-    wish: ({ next }) => ({ body: { email: `new-${next()}@physics.example` } }),
-  },
+  addMember: sends(ofManagers, newEmail),
   planMemberChanges: {
-    ...ofManagers,
+    ...sends(ofManagers, (given) => ({ changes: [{ change: 'add', ...newEmail(given) }] })),
     ...planned,
-    wish: ({ next }) => ({ body: { changes: [{ change: 'add', email: `p-${next()}@physics.example` }] } }),
   },
   setMemberPermissions: {
     may: ['ada', 'amy', 'max', 'root'],
@@ -270,27 +270,17 @@ export const rows: Record<string, Row> = {
   setMemberUsername: { ...ofManagers, ...onMember(({ next }) => ({ username: `u${next()}` })) },
   removeMember: { ...ofManagers, ...onMember(() => undefined) },
   createPurchase: { ...ofAdmins, wish: async (given) => ({ body: await quoteOf(given) }) },
-  quotePurchase: {
-    ...ofAdmins,
-    wish: ({ next }) => ({ body: { target_cluster_id: alpha, storage_type: 'ceph', bytes: next() } }),
-  },
+  quotePurchase: sends(ofAdmins, newQuote),
   retireOrganization: {
     may: ['ada', 'root'],
     refused: absent(outsiders),
     wish: async (given) => ({ path: { orgID: await addOrganization(given) } }),
   },
-  operatorCreateOrganization: {
-    ...ofOperators,
-    wish: ({ next }) => ({ body: { slug: `o-${next()}`, display_name: 'O', owner_email: at('oda') } }),
-  },
-  operatorUpdateOrganization: {
-    ...ofOperators,
-    wish: ({ next }) => ({ body: { display_name: `Physics ${next()}` } }),
-  },
-  operatorCreatePerson: {
-    ...ofOperators,
-    wish: ({ next }) => ({ body: { email: `n-${next()}@physics.example` } }),
-  },
+  operatorCreateOrganization: sends(ofOperators, ({ next }) => ({
+    ...{ slug: `o-${next()}`, display_name: 'O', owner_email: at('oda') },
+  })),
+  operatorUpdateOrganization: sends(ofOperators, ({ next }) => ({ display_name: `Physics ${next()}` })),
+  operatorCreatePerson: sends(ofOperators, newEmail),
   operatorSetStaffKeys: onPerson(() => ({ staff_keys: ['staff.read'] })),
   operatorSetPassword: { ...onIssuer, ...onPerson(() => ({ password: somePassword })) },
   operatorCreatePasswordLink: onIssuer,
@@ -310,19 +300,13 @@ export const rows: Record<string, Row> = {
   operatorErasePerson: onPersonAway,
   operatorDeactivatePerson: onPerson(),
   operatorReactivatePerson: onPersonAway,
-  operatorCreateGrant: {
-    ...ofOperators,
-    wish: ({ next }) => {
-      const email = `guest-${next()}@elsewhere.example`;
-      return { body: { email, cluster_id: beta, relation: 'kubernetes.viewer' } };
-    },
-  },
+  operatorCreateGrant: sends(ofOperators, newGrant),
   operatorRevokeGrant: { ...ofOperators, wish: async (given) => ({ path: await addGrant(given) }) },
-  operatorCreateCluster: { ...ofOperators, wish: ({ next }) => ({ body: clusterNamed(`c-${next()}`) }) },
+  operatorCreateCluster: sends(ofOperators, newCluster),
   operatorReleaseCluster: {
     ...ofOperators,
-    wish: async ({ make, next }) => {
-      const { cluster } = await make('root', '/operator/clusters', clusterNamed(`r-${next()}`));
+    wish: async (given) => {
+      const { cluster } = await given.make('root', '/operator/clusters', newCluster(given));
       return { path: { clusterID: cluster.id } };
     },
   },
@@ -332,14 +316,13 @@ export const rows: Record<string, Row> = {
   operatorDeclinePurchase: { ...ofOperators, wish: async (given) => ({ path: await addPurchase(given) }) },
   operatorCloseSession: { ...ofOperators, ...noSession },
   operatorPlanGroups: { ...ofReaders, ...planned, answers: 409, wish: () => ({ body: { rules: [] } }) },
-  operatorApplyLab: { ...ofOperators, wish: (given) => ({ body: labOf(given) }) },
-  operatorPlanLab: { ...ofReaders, ...planned, wish: (given) => ({ body: labOf(given) }) },
+  operatorApplyLab: sends(ofOperators, labOf),
+  operatorPlanLab: { ...sends(ofReaders, labOf), ...planned },
   setSchedulerConfiguration: { ...ofConfigurers, wish: configuration },
   checkSchedulerConfiguration: { ...ofConfigurers, ...planned, wish: configuration },
   setDefaultSchedulerConfiguration: {
-    ...ofConfigurers,
+    ...sends(ofConfigurers, ({ next }) => ({ slurmExtraConfig: `# ${next()}` })),
     unknown: { orgId: 403 },
-    wish: ({ next }) => ({ body: { slurmExtraConfig: `# ${next()}` } }),
   },
 };
 

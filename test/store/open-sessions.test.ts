@@ -18,6 +18,7 @@ import {
 import { listPastSessions } from '../../src/store/audit/past-sessions.ts';
 import { recordSlurmReport } from '../../src/store/clusters/observations.ts';
 import type { Store } from '../../src/store/engine/index.ts';
+import { listRows } from '../../src/store/engine/rows.ts';
 import { enterServer } from '../../src/store/servers/servers.ts';
 import { alpha, physics } from '../support/app.ts';
 import { everyKind, openTestStore, slurmReport, userId } from '../support/store.ts';
@@ -35,27 +36,25 @@ function asServer(store: Store, id: string): Store {
   };
 }
 
+const sessionOf = (userId: string, id: string): SshSession => ({
+  ...{ id, loginName: `${alpha}.bob`, clusterId: alpha, userId, username: 'bob', keyId: 'ssh_key_1' },
+  ...{ fingerprint: 'SHA256:x', remoteAddress: '192.0.2.7', loginNode: '127.0.0.1:22' },
+  ...{ openedAt: new Date(at).toISOString(), channels: 0, bytesUp: 0, bytesDown: 0 },
+});
+
 async function openTwoServers() {
   const opened = await openTestStore(physics, () => at);
   const bob = await userId(opened.store, 'bob@physics.example');
-  const session = (id: string): SshSession => ({
-    ...{ id, loginName: `${alpha}.bob`, clusterId: alpha, userId: bob, username: 'bob', keyId: 'ssh_key_1' },
-    ...{ fingerprint: 'SHA256:x', remoteAddress: '192.0.2.7', loginNode: '127.0.0.1:22' },
-    ...{ openedAt: new Date(at).toISOString(), channels: 0, bytesUp: 0, bytesDown: 0 },
-  });
+  const session = (id: string) => sessionOf(bob, id);
   const open = (store: Store, id: string) =>
     appendSessionEntries(store, [entryOf({ kind: 'opened', at, session: session(id) })]);
   const close = (store: Store, id: string, reason: string) =>
     appendSessionEntries(store, [entryOf({ kind: 'closed', at, session: session(id), reason, uses })]);
-  const trail = async () =>
-    (
-      await opened.store.read
-        .selectFrom('audit_entries')
-        .select(['operation', 'target', 'reason'])
-        .where('operation', 'like', 'ssh.session.%')
-        .orderBy('seq')
-        .execute()
-    ).map(({ operation, target, reason }) => `${operation.slice(12)} ${target}: ${reason}`);
+  const trail = async () => {
+    const rows = await listRows(opened.store.read, 'audit_entries', {}, 'seq');
+    const own = rows.filter(({ operation }) => operation.startsWith('ssh.session.'));
+    return own.map(({ operation, target, reason }) => `${operation.slice(12)} ${target}: ${reason}`);
+  };
   const past = async () =>
     (await listPastSessions(opened.store.read, {}, { limit: 10 })).map(
       ({ id, reason }) => `${id}: ${reason}`,
@@ -167,20 +166,7 @@ test('a session is recorded in a job that the cluster reported as the person’s
     ['never seen', '3', 'a1'],
     ['on another node', '1', 'a2'],
     ['of another person', '9', 'a1'],
-  ].map(
-    ([id = '', job = '', jobNode = '']): SshSession => ({
-      ...{
-        id,
-        loginName: `${alpha}.bob`,
-        clusterId: alpha,
-        userId: bob,
-        username: 'bob',
-        keyId: 'ssh_key_1',
-      },
-      ...{ fingerprint: 'SHA256:x', remoteAddress: '192.0.2.7', loginNode: '127.0.0.1:22', job, jobNode },
-      ...{ openedAt: new Date(at).toISOString(), channels: 0, bytesUp: 0, bytesDown: 0 },
-    }),
-  );
+  ].map(([id = '', job = '', jobNode = '']) => ({ ...sessionOf(bob, id), job, jobNode }));
   await report('1');
   for (const session of sessions)
     await appendSessionEntries(store, [entryOf({ kind: 'opened', at, session })]);
