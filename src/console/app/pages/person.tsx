@@ -15,7 +15,7 @@ import {
 } from '../parts/people/access-state.tsx';
 import { ChangeButtons, ChangeForm, type ChangeKind } from '../parts/people/member-forms.tsx';
 import { SaveCsv } from '../parts/save.tsx';
-import { type Column, PersonCell, Table } from '../parts/table.tsx';
+import { type Column, Table } from '../parts/table.tsx';
 import { Age, count, LastReport, Moment, State } from '../parts/values.tsx';
 import { type Delivery, type Person, progressOf, readAccessOf, type Way } from '../people.ts';
 import { readMemberPermissions, useWho } from '../reads.ts';
@@ -249,7 +249,9 @@ function Who({ people, ids }: { people: readonly Person[]; ids: readonly string[
       <ul className="plain">
         {people.map((person) => (
           <li key={person.user_id}>
-            <PersonCell of={person} />
+            <Link to="/members/$userId" params={{ userId: person.user_id }}>
+              {person.email}
+            </Link>{' '}
             <span className="soft">
               {person.is_member ? person.role : 'not a member'}
               {person.username !== undefined && `, ${person.username}`}
