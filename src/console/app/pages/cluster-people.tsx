@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link, useParams } from '@tanstack/react-router';
 import { opensText, wayText } from '../../../domain/access/ways-in.ts';
 import { Empty, Loaded, Page, Panel, said } from '../parts/page.tsx';
-import { Until, WayIn } from '../parts/people/access-state.tsx';
+import { accounts, Until, WayIn } from '../parts/people/access-state.tsx';
 import { SaveCsv } from '../parts/save.tsx';
 import { Strip } from '../parts/strip.tsx';
 import { type Column, PersonCell, RemoteTable } from '../parts/table.tsx';
@@ -101,11 +101,6 @@ function People({ delivery, isSlurm }: { delivery: Delivery; isSlurm: boolean })
   );
 }
 
-function accountText(state: Reviewed['account']): string {
-  if (state === undefined || state === 'none') return '–';
-  return state === 'ready' ? 'ready' : 'needs a key';
-}
-
 const states = {
   pending: ['pending', 'The list has not been accepted yet.'],
   accepted: ['pending', 'The next sync applies it.'],
@@ -134,7 +129,7 @@ const columns: Column<Reviewed>[] = [
     sort: 'username',
     cell: ({ username }) => username ?? <span className="soft">not a member</span>,
   },
-  { name: 'Slurm account', sort: 'account', cell: ({ account }) => accountText(account) },
+  { name: 'Slurm account', sort: 'account', cell: ({ account }) => accounts[account ?? 'none'] },
   {
     name: 'Access',
     sort: 'opens',

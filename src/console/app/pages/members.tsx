@@ -154,15 +154,8 @@ const heldColumns: Column<Reviewed>[] = [
   { name: 'Grants', sort: 'grants', title: 'Kubernetes grants', cell: (row) => <Grants of={row} /> },
 ];
 
-const allColumns: Column<Reviewed>[] = [
-  ...heldColumns,
-  {
-    name: 'Last sign-in',
-    sort: 'last_sign_in',
-    cell: ({ last_sign_in_at: at }) =>
-      at === undefined ? <span className="soft">never</span> : <Age at={at} />,
-  },
-];
+const lastSignIn = lastOf('Last sign-in', ({ last_sign_in_at: at }) => at);
+const allColumns: Column<Reviewed>[] = [...heldColumns, { ...lastSignIn, sort: 'last_sign_in' }];
 
 function actionColumn(act: (doing: Doing) => void): Column<Reviewed> {
   return {
@@ -232,7 +225,7 @@ function Grants({ of: { grants = [] } }: { of: Reviewed }) {
 const columns: Column<Reviewed>[] = [
   { name: 'Person', cell: (row) => <PersonCell of={row} /> },
   { name: 'Permissions', cell: ({ permissions = [] }) => permissions.join(', ') },
-  lastOf('Last sign-in', ({ last_sign_in_at: at }) => at),
+  lastSignIn,
   lastOf('Last SSH login', ({ last_ssh_login_at: at }) => at),
   { name: 'Ends', cell: ({ keep_by: at }) => at && <Moment at={at} /> },
 ];

@@ -11,52 +11,41 @@ import { History } from '../slurm/history.tsx';
 import { readStatus, readStored, readVersions, type Status, type Version } from '../slurm/reads.ts';
 
 export default function SlurmPage() {
-  const who = useWho();
-  const { orgID } = who;
   const { clusterId } = useParams({ from: '/frame/clusters/$clusterId/slurm' });
-  const clusters = useQuery(readClusters(who));
-  const status = useQuery(readStatus(clusterId, orgID));
-  const versions = useQuery(readVersions(clusterId, orgID));
-  const name = clusters.data?.find(({ id }) => id === clusterId)?.spec.name ?? clusterId;
-  return (
-    <Page
-      title={`Slurm configuration of ${name}`}
-      actions={
-        <Link to="/clusters/$clusterId" params={{ clusterId }}>
-          Cluster
-        </Link>
-      }
-      sentence={said(together({ status, versions }), (known) => (
-        <Sentence status={known.status} newest={known.versions[0]} />
-      ))}
-    >
-      {/* The editor has the cluster's name for good. */}
-      {!clusters.isPending && <Configuration key={clusterId} cluster={{ id: clusterId, name }} />}
-    </Page>
-  );
+  return <Configuration key={clusterId} id={clusterId} />;
 }
 
-function Configuration({ cluster }: { cluster: { id: string; name: string } }) {
-  const { orgID } = useWho();
-  const { id, name } = cluster;
+function Configuration({ id }: { id: string }) {
+  const who = useWho();
+  const { orgID } = who;
+  const clusters = useQuery(readClusters(who));
   const stored = useQuery(readStored(id, orgID));
   const status = useQuery(readStatus(id, orgID));
   const versions = useQuery(readVersions(id, orgID));
   const [restored, setRestored] = useState<Restored>();
+  const name = clusters.data?.find((one) => one.id === id)?.spec.name ?? id;
   const isInService = status.data?.state !== 'not_in_service';
+  const sentence = said(together({ status, versions }), (known) => (
+    <Sentence status={known.status} newest={known.versions[0]} />
+  ));
   const command = (verb: string, path: string) => ({
     cli: `andromeda slurm-config ${verb} ${name}`,
     operation: `GET /clusters/${id}/scheduler-configuration/${path}?businessOrgId=${orgID}`,
   });
+  const back = (
+    <Link to="/clusters/$clusterId" params={{ clusterId: id }}>
+      Cluster
+    </Link>
+  );
   return (
-    <>
+    <Page title={`Slurm configuration of ${name}`} actions={back} sentence={sentence}>
       <Panel title="On the cluster" {...command('status', 'status')}>
         <Loaded of={status}>{(known) => <Progress status={known} clusterId={id} />}</Loaded>
       </Panel>
       <Loaded of={stored}>
         {(known) => (
           <Editor
-            cluster={cluster}
+            cluster={{ id, name }}
             stored={known}
             versions={versions.data ?? []}
             isInService={isInService}
@@ -72,7 +61,7 @@ function Configuration({ cluster }: { cluster: { id: string; name: string } }) {
           )}
         </Loaded>
       </Panel>
-    </>
+    </Page>
   );
 }
 

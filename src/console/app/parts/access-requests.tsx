@@ -96,11 +96,13 @@ export function RequestState({ request }: { request: AccessRequest }) {
           expires <Age at={lapse} />
         </span>
       )}
-      {state === 'approved' &&
-        !removed &&
-        (end === undefined ? 'no end date' : <>until {<Moment at={end} />}</>)}
+      {state === 'approved' && !removed && <Ends at={end} />}
     </>
   );
+}
+
+function Ends({ at }: { at: string | undefined }) {
+  return at === undefined ? 'no end date' : <>until {<Moment at={at} />}</>;
 }
 
 export function ApprovalProgress({ request }: { request: AccessRequest }) {
@@ -135,8 +137,7 @@ export function OwnAccess({ ask }: { ask: (wish: Wish) => void }) {
             <ul className="plain">
               {permissions.map((key) => (
                 <li key={key}>
-                  <code>{key}</code>{' '}
-                  {ends[key] === undefined ? 'no end date' : <>until {<Moment at={ends[key]} />}</>}
+                  <code>{key}</code> <Ends at={ends[key]} />
                 </li>
               ))}
             </ul>

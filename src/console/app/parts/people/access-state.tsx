@@ -13,7 +13,11 @@ const kinds: Record<NonNullable<OnCluster['kubernetes']>['state'], Kind> = {
   unknown: 'none',
   none: 'none',
 };
-const accounts = { ready: 'account ready', waiting_for_key: 'needs a key', none: 'no account' } as const;
+export const accounts = {
+  ready: 'account ready',
+  waiting_for_key: 'needs a key',
+  none: 'no account',
+} as const;
 
 export function AccessStates({ on: { slurm, kubernetes } }: { on: OnCluster }) {
   const hasAccount = slurm?.state !== 'applied' || slurm.account === 'ready';

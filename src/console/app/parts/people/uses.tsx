@@ -22,11 +22,9 @@ const states: Record<Use['state'], [Kind, string]> = {
   none: ['none', 'Not offered'],
 };
 
-const nextTexts: Record<NonNullable<Use['next']>, string | undefined> = {
-  you: undefined,
+const nextTexts: Partial<Record<NonNullable<Use['next']>, string>> = {
   manager: 'An owner or admin of the organization acts next.',
   operator: 'An operator acts next.',
-  service: undefined,
 };
 
 export function UseLine({ way, use, children }: { way: string; use: Use; children?: ReactNode }) {
