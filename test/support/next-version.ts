@@ -26,8 +26,7 @@ if (order !== 'none') migrations['9999-next'] = {
 const changes: Record<string, (text: string) => string> = {
   'package.json': (text) => JSON.stringify({ ...JSON.parse(text), version: nextVersion }),
   'src/store/migrations/index.ts': (text) => text + step,
-  'src/service/host/unit/service-unit.ts': (text) => text.replace('access to GPU clusters', 'the next one'),
-  'src/service/host/unit/gateway-units.ts': (text) =>
+  'src/service/host/unit/service-unit.ts': (text) =>
     text.replaceAll(/^Description=.*$/gm, 'Description=the next one'),
 };
 
@@ -35,7 +34,7 @@ const plugin: Plugin = {
   name: 'next-version',
   setup(build) {
     const root = build.initialOptions.absWorkingDir ?? '';
-    build.onLoad({ filter: /\/(package\.json|index\.ts|(service-unit|gateway-units)\.ts)$/ }, ({ path }) => {
+    build.onLoad({ filter: /\/(package\.json|index\.ts|service-unit\.ts)$/ }, ({ path }) => {
       const change = changes[relative(root, path)];
       if (!change) return undefined;
       return { contents: change(readFileSync(path, 'utf8')), loader: path.endsWith('.json') ? 'json' : 'ts' };
