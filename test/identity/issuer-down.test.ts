@@ -52,11 +52,11 @@ test('keys that the issuer names at a plain http address are not fetched, and no
   }));
   const token = await issuer.token('ada', { iss: other.url });
   const { keys, userinfo } = createRemoteIssuer(other.url);
-  for (const asked of [
-    verifyToken(token, { issuer: other.url, audiences: ['andromeda'] }, keys, now()),
-    userinfo(token),
+  for (const ask of [
+    () => verifyToken(token, { issuer: other.url, audiences: ['andromeda'] }, keys, now()),
+    () => userinfo(token),
   ])
-    await assert.rejects(asked, { code: 'integration_unavailable', message: /192\.0\.2\.1.* plain http/ });
+    await assert.rejects(ask(), { code: 'integration_unavailable', message: /192\.0\.2\.1.* plain http/ });
 });
 
 test('an issuer that cannot be reached is 503 integration_unavailable, and is asked again the next time', async () => {
