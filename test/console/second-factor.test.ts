@@ -62,9 +62,12 @@ async function setUp(app: ConsoleApp, name: string) {
   );
   assert.equal(codes.length, 10);
   assert.equal((await browser.call('/session')).status, 401, 'not yet');
-  const end = await submit(browser, shown, {});
+  const thief = createCookieBrowser(app.url);
+  for (const cookie of browser.cookies) thief.cookies.set(...cookie);
+  const end = await submit(browser, { ...shown, response: shown.response.clone() }, {});
   assert.equal(end.url, `${app.url}/`);
   assert.equal((await browser.call('/session')).status, 200);
+  assert.equal((await submit(thief, shown, {})).response.status, 403, 'once');
   return { secret, used, codes };
 }
 

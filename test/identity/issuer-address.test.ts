@@ -55,7 +55,11 @@ test('an issuer with a slash at the end that it does not have itself is named at
 });
 
 test('an issuer whose keys cannot be had is none that answers', async () => {
-  const answers: Record<string, string> = { '/none': '{"keys":[]}', '/broken': 'no JSON' };
+  const answers: Record<string, string> = {
+    '/none': '{"keys":[]}',
+    '/broken': 'no JSON',
+    '/only': '{"keys":[{}]}',
+  };
   await using server = await startAnswers(({ url = '' }, origin) => {
     const [, path = ''] = /^(.*)\/\.well-known/.exec(url) ?? [];
     const jwks_uri = path === '/plain' ? 'http://192.0.2.1/keys' : `${origin}${path}`;
@@ -66,7 +70,8 @@ test('an issuer whose keys cannot be had is none that answers', async () => {
     ['/none', /\/none has no keys\. Nobody can sign in\.$/],
     ['/broken', /\/broken cannot be read: /],
     ['/moved', /\/moved cannot be read: unexpected redirect/],
-    ['/plain', /192\.0\.2\.1\/keys, where its keys are, is plain http\. Nobody can sign in\.$/, 'wrong'],
+    ['/plain', /192\.0\.2\.1\/keys, its jwks_uri, is plain http\. Nobody can sign in\.$/, 'wrong'],
+    ['/only', /\/only offers no sign-in with a device code, which the command line needs\.$/, 'wrong'],
   ] as const) {
     const config = { identity: { issuer: `${server.url}${path}` } } as Config;
     const found = await Array.fromAsync(checkIssuer(config, warn));

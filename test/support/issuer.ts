@@ -24,7 +24,12 @@ export interface Discovery extends Record<string, string> {
   userinfo_endpoint: string;
 }
 
-const plain: Discovery = { issuer: '', jwks_uri: '/jwks', userinfo_endpoint: '/userinfo' };
+const plain: Discovery = {
+  issuer: '',
+  jwks_uri: '/jwks',
+  userinfo_endpoint: '/userinfo',
+  device_authorization_endpoint: '/device',
+};
 
 export async function startTestIssuer(
   now: () => number,

@@ -140,7 +140,7 @@ function countChanges(store: Store): (userId: string) => number {
 
 /** Since the token was issued, the sign-in may be over, and the identity deactivated or bound to another account. */
 async function requireAccount(
-  { isSignInOver, store, rules }: AuthenticatorOptions,
+  { isSignInOver, store, rules, now }: AuthenticatorOptions,
   userId: string,
   { subject, claims }: CachedToken,
 ): Promise<void> {
@@ -149,9 +149,16 @@ async function requireAccount(
     throw unauthorized('This sign-in is not bound to the account any more. Sign in again.');
   }
   requireActive(bound);
+  const endedAt = bound.signedOutAt === null ? Number.NEGATIVE_INFINITY : Date.parse(bound.signedOutAt);
   // To the second, as issuers have it: what was issued in the same one counts as from before.
-  if (bound.signedOutAt !== null && (claims.iat ?? 0) * 1000 <= Date.parse(bound.signedOutAt))
-    throw unauthorized('This sign-in was ended. Sign in again.');
+  if ((claims.iat ?? 0) * 1000 <= endedAt) throw unauthorized('This sign-in was ended. Sign in again.');
+  // A refresh token from before gives tokens that are issued later.
+  const beganAt = signedInAt(claims, now());
+  if (beganAt !== undefined && beganAt <= endedAt)
+    throw new SignInRefusal(
+      'too_old',
+      'This sign-in was ended, and the issuer still goes on with it. Sign out at the issuer, and sign in again.',
+    );
   if (await isSignInOver?.(userId, claims)) {
     throw unauthorized('The password was changed since; sign in again.');
   }

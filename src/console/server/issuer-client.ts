@@ -168,9 +168,10 @@ function exchange(opened: Opened, callback: URL, pending: Pending, now: number):
     );
     const answer = await asked.catch((error: unknown) => refuse(client, error));
     const tokens = { ...tokensOf(answer), target };
-    const { subject_types_supported: subjects = [] } = config.serverMetadata();
-    // Where a person has another `sub` for each client, the two may differ.
-    if (!subjects.includes('pairwise') && subjectOf(tokens.accessToken) !== answer.claims()?.sub)
+    const { sub } = answer.claims() ?? {};
+    const { subject_types_supported: subjects = ['public'] } = config.serverMetadata();
+    // Where a person always has another `sub` for each client, the two may differ.
+    if (subjects.includes('public') && (subjectOf(tokens.accessToken) ?? sub) !== sub)
       throw new DomainError('unauthorized', 'The identity provider gave the tokens of two people.');
     requireRecent(tokens, maxAgeMs, now);
     return tokens;

@@ -108,6 +108,9 @@ test('who left loses sign-in, memberships, grants, staff keys and SSH keys at on
   assert.equal(await findConsoleSession(store.read, 'a session'), undefined);
   // Issuers say to the second when a token was issued.
   service.advance(1_000);
+  const { auth_time } = JSON.parse(Buffer.from(before.split('.')[1] ?? '', 'base64url').toString());
+  const refreshed = await service.issuer.token('bob', { auth_time }, 510);
+  refused(await service.business('/me', { token: refreshed }), 401, /Sign out at the issuer, and sign in/);
   const me = await service.business('/me', { token: await service.issuer.token('bob', {}, 500) });
   assert.deepEqual([me.status, me.body.memberships], [200, []]);
   const { keys } = (await service.business('/me/ssh-keys', { as: 'bob' })).body;

@@ -44,12 +44,15 @@ export async function* checkIssuer({ identity }: Config, away: typeof wrong): As
       );
     if (typeof metadata.jwks_uri !== 'string') return yield wrong(about, `${url} names no keys (jwks_uri).`);
     url = metadata.jwks_uri;
-    if (!isSafeUrl(new URL(url)))
-      return yield wrong(about, `${url}, where its keys are, is plain http. Nobody can sign in.`);
+    for (const name of ['jwks_uri', 'token_endpoint', 'device_authorization_endpoint'])
+      if (!isSafeUrl(new URL(metadata[name] ?? issuer)))
+        return yield wrong(about, `${metadata[name]}, its ${name}, is plain http. Nobody can sign in.`);
     const found = await fetch(url, { redirect: 'error', signal: AbortSignal.timeout(issuerMs) });
     const { keys } = JSON.parse(await readWithin(found));
     if (!keys?.length) return yield away(about, `${url} has no keys. Nobody can sign in.`);
-    yield ok(about, `${issuer} answers.`);
+    if (metadata.device_authorization_endpoint === undefined)
+      yield wrong(about, `${issuer} offers no sign-in with a device code, which the command line needs.`);
+    else yield ok(about, `${issuer} answers.`);
     const theirs = Date.parse(answer.headers.get('date') ?? '');
     const apart = Math.abs(Date.now() - theirs);
     if (apart > clockToleranceMs)

@@ -4,6 +4,7 @@
  */
 import type { ServerResponse } from 'node:http';
 import { renderSVG } from 'uqr';
+import type { Limit } from '../../../../lib/limits.ts';
 import { type Html, hashOfSource, html, layout, problem, trusted } from '../../../../lib/pages.ts';
 import { seal, unseal } from '../../../../lib/secrets-key.ts';
 import { findPasswordOfUser, type PasswordAccount } from '../../../../store/people/identities.ts';
@@ -49,6 +50,8 @@ interface Proven {
 }
 
 const stepMs = 10 * 60_000;
+/** The page of recovery codes proves everything, to whoever posts it: it lets in a single time. */
+const once: Limit = { name: 'recovery codes shown', rate: { burst: 1, everyMs: stepMs } };
 const purposeOf = ({ browser }: Exchange) => `second step of ${browser.nonce}`;
 
 export async function beginStep(
@@ -75,7 +78,15 @@ export async function takeStep(
   const account = await findPasswordOfUser(store.read, proven.userId);
   if (!account || account.passwordGeneration !== proven.generation) return undefined;
   const { stage, secret, before } = proven;
-  if (stage === 'codes') return { account };
+  if (stage === 'codes') {
+    const { limits } = context;
+    const isFirst = await limits.change({ page: { limit: once, key: sealed.slice(-100) } }, ({ page }) => {
+      const waitMs = page.waitMs();
+      page.use();
+      return waitMs === 0;
+    });
+    return isFirst ? { account } : undefined;
+  }
   const answer = answerIn(form, proven);
   const again = async (status: number, message: string): Promise<StepResult> => {
     log.warn('issuer.second_factor.refused', { address: exchange.address, userId: account.userId });
