@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { type TestContext, test } from 'node:test';
 import { parseCall } from '../../src/cli/commands/call.ts';
+import { fillPath } from '../../src/cli/net/api.ts';
 import { program } from '../support/program.ts';
 import { createMachine, json, type Seen, says, serve, sessionAt } from './harness.ts';
 
@@ -270,3 +271,12 @@ test('without a session, the sentence says how to sign in', async (t) => {
   const sentence = 'You are not signed in; run `andromeda auth login --url <platform_url>`.\n';
   await says(run(['call', 'business', 'GET', '/me']), 1, sentence);
 });
+
+const rows: [string, Parameters<typeof fillPath>[1], string][] = [
+  ['/me', {}, '/me'],
+  ['/a/{b}/c/{d}', { path: { b: 'x/y?', d: 'ü' } }, '/a/x%2Fy%3F/c/%C3%BC'],
+  ['/a', { query: { after: undefined, limit: 200, name: 'a b&c' } }, '/a?limit=200&name=a+b%26c'],
+  ['/a', { query: { after: undefined } }, '/a'],
+];
+for (const [path, given, expected] of rows)
+  test(`${path} is called as ${expected}`, () => assert.equal(fillPath(path, given), expected));

@@ -1,36 +1,42 @@
-/** Golden text: what a command asks of the APIs, and what it prints. */
+/** Golden text: what commands ask of the APIs, print and say. `GOLDEN=write node --test FILE` writes it. */
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { after, test } from 'node:test';
 import { type Routes, signedIn, taken } from './small-api.ts';
 
-export interface Row {
-  args: string[];
-  input?: string;
-  /** The requests beside those that only look things up. */
-  asks?: string[];
-  prints: string[];
-  says?: string;
-  status?: number;
-}
+/** A command line, or one that reads something. */
+type Row = string | { args: string; input: string };
 
-/** Tests of commands that begin with `prefix`; `lookups` are the answers that any of them may ask for. */
-export function goldenText(prefix: readonly string[], lookups: Routes) {
+/**
+ * Tests of commands that begin with `prefix`, by their section of `file`: each request beside those that only look things up has `>`
+ * before it, and each line of standard error `!`. `lookups` are the answers that any of them may ask for.
+ */
+export function goldenText(file: string, prefix: readonly string[], lookups: Routes) {
+  const sections = readFileSync(file, 'utf8').split(/\n(?=# )/);
+  const found: string[] = [];
+  if (process.env['GOLDEN'] === 'write') after(() => writeFileSync(file, found.join('\n')));
   return (name: string, routes: Routes, rows: readonly Row[]): void => {
     test(name, async (t) => {
       const { run, requests } = await signedIn(t, { ...lookups, ...routes });
-      for (const { args, input = '', asks, prints, says = '', status: expected = 0 } of rows) {
-        const { status, stdout, stderr } = await run([...prefix, ...args], { input });
-        const said = says === '' ? '' : `${says}\n`;
-        assert.deepEqual(
-          [stderr, stdout, status],
-          [said, prints.map((line) => `${line}\n`).join(''), expected],
-        );
+      let text = `# ${name}\n`;
+      for (const row of rows) {
+        const { args, input } = typeof row === 'string' ? { args: row, input: '' } : row;
+        const command = [...prefix, ...args.split(' ')];
+        const { status, stdout, stderr } = await run(command, { input });
         const asked = taken(requests).filter((line) => !(line in lookups));
-        assert.deepEqual(inOrder(asked), inOrder(asks ?? []), args.join(' '));
+        text += `\n$ andromeda ${command.join(' ')}\n${marked('>', inOrder(asked))}${stdout}`;
+        text += marked('!', stderr.match(/.*\n|.+$/g) ?? []);
+        if (status !== 0) text += `exit ${status}\n`;
       }
+      found.push(text);
+      const expected = sections.find((section) => section.startsWith(`# ${name}\n`));
+      if (process.env['GOLDEN'] !== 'write') assert.equal(text, expected);
     });
   };
 }
+
+const marked = (mark: string, lines: readonly string[]) =>
+  lines.map((line) => `${mark} ${line.replace(/\n$/, '')}\n`).join('');
 
 /** Reads that follow each other were asked for at the same time, and arrive in any order. */
 function inOrder(requests: readonly string[]): string[] {

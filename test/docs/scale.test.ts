@@ -1,4 +1,7 @@
-/** What the files of docs/scale are for takes them. That what docs/scale.md says of PostgreSQL works is in scale.full.test.ts. */
+/**
+ * What the files of docs/scale are for takes them. That what docs/scale.md says of PostgreSQL works is in scale.full.test.ts, and that
+ * Patroni fails over in patroni.full.test.ts.
+ */
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -78,4 +81,23 @@ test("a server's file is a configuration", () => {
   assert.deepEqual(config.trustedProxies, ['10.20.0.10']);
   assert.equal(config.gateway.proxyProtocol, 'required');
   assert.equal(config.console?.url, 'https://gpu.physics.example');
+});
+
+const example = (name: string) => join(import.meta.dirname, '../../docs/scale', name);
+const noPatroni = spawnSync('patroni', ['--version']).status !== 0 && 'patroni is not installed';
+
+test('Patroni finds nothing wrong in the documented file but what the machines of the page have', {
+  skip: noPatroni,
+}, () => {
+  const { stdout, stderr } = spawnSync('patroni', ['--validate-config', example('patroni.yaml')], {
+    encoding: 'utf8',
+  });
+  const faults = `${stdout}${stderr}`.split('\n').filter((line) => line !== '');
+  // It says so of addresses that this machine does not have; and it does not look under postgresql for pg_hba.
+  const expected = /listen 10\.20\.0\.21:\d+ didn't pass|bootstrap\.pg_hba {2}is not defined/;
+  assert.deepEqual(
+    faults.filter((line) => !expected.test(line)),
+    [],
+  );
+  assert.equal(faults.length, 3);
 });

@@ -1,7 +1,7 @@
 /** The lines that an operator puts into the sshd of a login node: golden text, and what a real sshd makes of them. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { temporaryDirectory } from '../../support/directory.ts';
@@ -19,41 +19,7 @@ const routes = {
   },
 };
 
-const golden = `# What Andromeda needs of sshd on a login node. Keep this as /etc/ssh/sshd_config.d/10-andromeda.conf and this line
-# as /etc/ssh/andromeda_gateway.pub (owned by root, mode 644):
-#
-#   ssh-ed25519 AAAA gateway
-#
-# Then check it with "sshd -t", and reload sshd. From other addresses people do not come in at
-# all: the keys in their own authorized_keys would go round the gateway, also when they are revoked.
-
-# Everyone comes from the gateway's address, so that one address starts many logins at once.
-MaxStartups 1000:30:2000
-# With OpenSSH 9.8 and later take the # away: one person's failures must not shut out everyone behind the gateway.
-#PerSourcePenaltyExemptList 10.0.0.1,fd00::/64
-
-Match Address 10.0.0.1,fd00::/64
-    # The gateway has checked the person's own key; here its key alone opens the accounts, and no password does.
-    # There is no certificate authority to trust: TrustedUserCAKeys is not used.
-    AuthorizedKeysFile /etc/ssh/andromeda_gateway.pub
-    AuthenticationMethods publickey
-    PermitRootLogin no
-    # People forward ports of the login node's loopback; what the gateway refuses is refused here once more.
-    AllowTcpForwarding local
-    AllowStreamLocalForwarding no
-    GatewayPorts no
-    AllowAgentForwarding no
-    X11Forwarding no
-    PermitTunnel no
-    # One connection of the gateway is one of a person, who may open many sessions on it.
-    MaxSessions 512
-
-# Everyone else's own keys open nothing. Add accounts of your own that are to keep theirs, as ",!ubuntu".
-Match User *,!root
-    AuthorizedKeysFile none
-
-Match all
-`;
+const golden = readFileSync(join(import.meta.dirname, 'sshd-lines.golden.txt'), 'utf8');
 
 test('the public key and the sshd lines an operator needs are printed', async (t) => {
   const { run } = await signedIn(t, routes);
