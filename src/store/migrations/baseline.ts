@@ -105,7 +105,9 @@ create table holdings (
   primary key (org_id, user_id, kind, what, source, since),
   foreign key (org_id, user_id) references memberships (org_id, user_id)
 );
-create unique index holdings_open on holdings (org_id, kind, user_id, what, source) where ended_at is null;
+-- With all that lists of permissions and logins read.
+create index holdings_open on holdings (org_id, kind, user_id, what, source, expires_at, ended_at)
+  where ended_at is null;
 create index holdings_that_end on holdings (expires_at) where expires_at is not null and ended_at is null;
 create index holdings_that_end_by_organization on holdings (org_id, expires_at)
   where expires_at is not null and ended_at is null;

@@ -130,7 +130,7 @@ export async function listMembersAt(db: Reader, organizationId: string, at: stri
   });
 }
 
-type Holding = Pick<Row, 'kind' | 'what' | 'source'> & Partial<Pick<Row, 'groups' | 'expires_at'>>;
+export type Holding = Pick<Row, 'kind' | 'what' | 'source'> & Partial<Pick<Row, 'groups' | 'expires_at'>>;
 
 /** What a side gave, as rows of it. */
 export function holdingsOf(held: Held | undefined, source: 'hand'): Holding[];
@@ -161,11 +161,13 @@ export async function updateHoldings(
   wanted: readonly Holding[],
 ): Promise<void> {
   const who = { org_id: organizationId, user_id: userId };
-  const rows = (await listRows(tx.db, 'holdings', { ...who, ended_at: null })).filter(isPart);
-  const gone = rows.filter((row) => !wanted.some((one) => isSame(one, row)));
-  const added = wanted.filter((one) => !rows.some((row) => isSame(one, row)));
-  if (gone.length + added.length === 0) return;
-  const at = await timeOfChange(tx, who);
+  const rows = await listRows(tx.db, 'holdings', who);
+  const open = rows.filter((row) => row.ended_at === null && isPart(row));
+  const gone = open.filter((row) => !wanted.some((one) => isSame(one, row)));
+  const added = wanted.filter((one) => !open.some((row) => isSame(one, row)));
+  // Now, or the time of the person's last change where the clock was set back.
+  const times = [toTime(tx.now), ...rows.flatMap(({ since, ended_at: ended }) => [since, ended ?? ''])];
+  const at = times.reduce((one, other) => (one > other ? one : other));
   for (const { kind, what, source, since } of gone) {
     const row = { ...who, kind, what, source, since };
     // Several changes of one moment are one.
@@ -184,17 +186,6 @@ function isSame(one: Holding, other: Holding): boolean {
   return (['kind', 'what', 'source', 'groups', 'expires_at'] as const).every(
     (column) => (one[column] ?? null) === (other[column] ?? null),
   );
-}
-
-/** Now, or the time of the person's last change where the clock was set back. */
-async function timeOfChange(tx: Tx, who: Pick<Row, 'org_id' | 'user_id'>): Promise<string> {
-  const { since, ended } = await tx.db
-    .selectFrom('holdings')
-    .select((eb) => [eb.fn.max('since').as('since'), eb.fn.max('ended_at').as('ended')])
-    .where('org_id', '=', who.org_id)
-    .where('user_id', '=', who.user_id)
-    .executeTakeFirstOrThrow();
-  return [toTime(tx.now), since ?? '', ended ?? ''].reduce((one, other) => (one > other ? one : other));
 }
 
 /** The counter with the start of the history, in ms since 1970. */

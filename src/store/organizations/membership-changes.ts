@@ -19,7 +19,14 @@ import type { Reader, Tx } from '../engine/index.ts';
 import { deleteRows, findRow, insertRow, listRows, saveRow, updateRows } from '../engine/rows.ts';
 import { toTime } from '../engine/time.ts';
 import { deleteAccessRequests } from './access-requests.ts';
-import { findShares, holdingsOf, type MemberId, type Shares, updateHoldings } from './holdings.ts';
+import {
+  findShares,
+  type Holding,
+  holdingsOf,
+  type MemberId,
+  type Shares,
+  updateHoldings,
+} from './holdings.ts';
 import { findOrganization, requireActiveOrganization } from './organizations.ts';
 
 /** A member, with what one needs who is none yet: an address that a login name is made from, or that name. */
@@ -156,7 +163,7 @@ export async function settleMembership(
     (await isLastOwner(tx.db, member));
   const byRules = isKept ? keptOwner(gift, known) : gift;
   const after = combined(byHand, byRules);
-  await makeSo(tx, member, before, after);
+  const joined = await makeSo(tx, member, before, after);
   if (after) {
     // What ended by itself is known until its side changes.
     const isByHand = 'byHand' in change;
@@ -164,7 +171,11 @@ export async function settleMembership(
       tx,
       member,
       ({ kind, source }) => (kind === 'role' || kind === 'permission') && (isByHand || source !== 'hand'),
-      [...holdingsOf(byRules, isKept ? 'kept' : 'rule'), ...(isByHand ? holdingsOf(byHand, 'hand') : [])],
+      [
+        ...joined,
+        ...holdingsOf(byRules, isKept ? 'kept' : 'rule'),
+        ...(isByHand ? holdingsOf(byHand, 'hand') : []),
+      ],
     );
   }
   return { before, after, isKept };
@@ -179,26 +190,28 @@ function keptOwner(gift: Gift | undefined, { byRules }: Shares): Gift {
   };
 }
 
+/** Changes the membership from what was in force to what is; returns what one who becomes a member holds as one. */
 async function makeSo(
   tx: Tx,
   member: NewMember,
   before: Held | undefined,
   after: Held | undefined,
-): Promise<void> {
+): Promise<Holding[]> {
   if (!after) {
     if (before) await removeMembership(tx, member);
-    return;
+    return [];
   }
   const { role, permissions } = after;
-  if (before?.role === role && isSameSet(before.permissions, permissions)) return;
+  if (before?.role === role && isSameSet(before.permissions, permissions)) return [];
   if (before) await touch(tx, member, { role });
-  else await insertMembership(tx, member, role);
+  const joined = before ? [] : await insertMembership(tx, member, role);
   if (role !== 'member') await deleteAccessRequests(tx, member);
   const [permissionEnd] = permissions.flatMap(({ expiresAt }) => expiresAt ?? []).sort();
   if (permissionEnd !== undefined) tx.changed({ kind: 'person', userId: member.userId, permissionEnd });
+  return joined;
 }
 
-async function insertMembership(tx: Tx, member: NewMember, role: Role): Promise<void> {
+async function insertMembership(tx: Tx, member: NewMember, role: Role): Promise<Holding[]> {
   const { organizationId, userId } = member;
   const at = toTime(tx.now);
   await saveRow(tx.db, 'memberships', ['org_id', 'user_id'], {
@@ -210,11 +223,11 @@ async function insertMembership(tx: Tx, member: NewMember, role: Role): Promise<
     updated_at: at,
     review_from: at,
   });
-  await updateHoldings(tx, member, ({ kind }) => kind === 'member' || kind === 'username', [
+  tx.changed({ kind: 'person', userId });
+  return [
     { kind: 'member', what: '', source: 'hand' },
     { kind: 'username', what: await reserveUsername(tx, member), source: 'hand' },
-  ]);
-  tx.changed({ kind: 'person', userId });
+  ];
 }
 
 /**

@@ -171,11 +171,11 @@ export async function listAllGrantedPermissions(
   for (;;) {
     const page = await grantedAfter(db, organizationId, toTime(now), last);
     for (const { user_id: userId, what: key, expires_at: expiresAt } of page) {
-      const own = granted.get(userId) ?? [];
-      const before = own.at(-1);
+      const own = granted.get(userId);
+      const before = own?.at(-1);
       if (before?.key === key) before.expiresAt = laterEnd(before.expiresAt, expiresAt);
-      else own.push({ key, expiresAt });
-      granted.set(userId, own);
+      else if (own) own.push({ key, expiresAt });
+      else granted.set(userId, [{ key, expiresAt }]);
     }
     last = page.at(-1) ?? last;
     if (page.length < pageSize) return granted;
