@@ -6,6 +6,7 @@ import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { longestLoginName } from '../../src/domain/access/ssh-session.ts';
 import { defaultLimits } from '../../src/gateway/ssh/limits.ts';
 import { Admission } from '../../src/gateway/ssh/login/admission.ts';
 import { message, SSH } from '../../src/lib/ssh/wire.ts';
@@ -182,6 +183,37 @@ describe('limits', { skip: whyNot }, () => {
       sums.map(({ source, reason, logins }) => [source, reason, logins]),
       [['127.0.0.1', 'other_method', 40]],
     );
+  });
+
+  test('clients that have no key to offer are logged and summed up, and slow no one', async () => {
+    const lab = await openLab({ backoffAfterFailures: 1, backoffMs: 60_000 });
+    const refused = () => lab.events.filter(({ reason }) => reason === 'no_key');
+    const stranger = lab.newKey('stranger');
+    const ways = [['/nonexistent'], [stranger, '-o', 'PreferredAuthentications=password']] as const;
+    for (const [key, ...more] of ways)
+      assert.match((await loginWithKey(lab, key, ...more)).err, /Permission denied \(publickey\)/);
+    await becomes(
+      () =>
+        refused()
+          .map(({ loginName }) => loginName)
+          .join(),
+      `${LOGIN},${LOGIN}`,
+    );
+    assert.match(`${refused()[0]?.detail}`, /^OpenSSH_\S+.*: only "none" was tried$/);
+    for (let n = 3; n <= 24; n += 1) {
+      const { transport, next, close } = await rawUnauthenticated(lab);
+      transport.send(message(SSH.SERVICE_REQUEST, 'ssh-userauth'));
+      transport.send(message(SSH.USERAUTH_REQUEST, 'x'.repeat(4_000), 'ssh-connection', 'none'));
+      await next(SSH.USERAUTH_FAILURE);
+      close();
+    }
+    // A stranger's key would be answered late, and one that is let in says nothing of it.
+    assert.match((await loginWithKey(lab, stranger)).err, /Permission denied/);
+    assert.equal((await lab.ssh(['gateway', 'exit 7'])).status, 7);
+    await lab.close();
+    assert.equal(refused()[2]?.loginName, 'x'.repeat(longestLoginName + 1));
+    const sums = refused().filter(({ event }) => event === 'gateway.logins.refused');
+    assert.deepEqual([refused().length, sums[0]?.logins], [21, 4]);
   });
 
   test('a client that waits too long in line gets the reason, and one that says nothing leaves its place to the next', async () => {

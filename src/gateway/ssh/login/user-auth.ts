@@ -86,6 +86,9 @@ export class UserAuth {
   readonly #options: UserAuthOptions;
   readonly #waiting: Request[] = [];
   #serviceGranted = false;
+  #loginName: string | undefined;
+  /** Whether it did more than ask for the methods. */
+  #hasTried = false;
   #failures = 0;
   #requests = 0;
   #busy = false;
@@ -93,7 +96,22 @@ export class UserAuth {
 
   constructor(options: UserAuthOptions) {
     this.#options = options;
-    options.client.onMessage = (payload) => this.#onMessage(payload);
+    const { client } = options;
+    const { onEnd } = client;
+    client.onMessage = (payload) => this.#onMessage(payload);
+    client.onEnd = (end) => {
+      if (end.by === 'peer' || end.by === 'network') this.#onLeft();
+      onEnd(end);
+    };
+  }
+
+  /** A client that has no key to offer leaves when it knows the methods: nothing else would say so. */
+  #onLeft() {
+    const loginName = this.#loginName;
+    if (this.#hasTried || loginName === undefined) return;
+    const { client, remoteAddress, onRefused } = this.#options;
+    const detail = printable(`${client.software}: only "none" was tried`);
+    onRefused({ loginName, remoteAddress }, { reason: 'no_key', isGuess: false, detail });
   }
 
   #onMessage(payload: Buffer) {
@@ -103,7 +121,10 @@ export class UserAuth {
     if (type === SSH.SERVICE_REQUEST) return this.#onService(new WireReader(payload, 1).text());
     if (type !== SSH.USERAUTH_REQUEST) return client.refuseMessage();
     if (!this.#serviceGranted) throw new WireError('authentication before the service was asked for');
-    this.#waiting.push(readRequest(payload, client.sessionId));
+    const request = readRequest(payload, client.sessionId);
+    this.#loginName = request.loginName;
+    this.#hasTried ||= request.method !== 'none';
+    this.#waiting.push(request);
     if (this.#waiting.length > MAX_WAITING) throw new WireError('too many requests at once');
     void barrier.watch(this.#work());
   }
