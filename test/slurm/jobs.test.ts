@@ -45,8 +45,8 @@ test('a login into a job', { skip: noSlurm }, async (t) => {
   const cancel = (...ids: string[]) => lab.shell('head', `scancel ${ids.join(' ')}`);
 
   // What takes long goes on while the others do.
-  const briefJob = await lab.runJob('-w a2 -t 1 -J brief', 'p1');
-  const brief = await stay('+job', third);
+  const briefJob = `${await lab.runJob('--array=0-1 -w a2 -t 1 -J brief', 'p1')}_1`;
+  const brief = await stay(`+${briefJob}`, third);
   const ofOther = await lab.runJob('-w a2', 'p0');
   const hang = 'mkdir bin; printf "#!/bin/sh\\nexec sleep 600\\n" > bin/srun; chmod +x bin/srun';
   await other.ssh([other.target, `${hang}; echo 'PATH=~/bin:$PATH' > .bashrc`]);
@@ -130,13 +130,22 @@ test('a login into a job', { skip: noSlurm }, async (t) => {
   });
 
   await t.test('arrays and heterogeneous jobs', async () => {
-    const array = await submit('--array=3,5 -J sweep');
-    const task = 'echo $SLURM_ARRAY_TASK_ID';
-    assert.equal((await into(`+${array}_3`, abe.target, task)).out, '3\n');
+    const array = await submit('--array=3,5 --gpus=2 -w a1 -J sweep');
+    const gpus = 'echo $CUDA_VISIBLE_DEVICES | tr , "\\n" | wc -l';
+    // The last one has the ID of the array.
+    for (const task of ['3', '5']) {
+      const ran = await into(`+${array}_${task}`, abe.target, `echo $SLURM_ARRAY_TASK_ID; ${gpus}`);
+      assert.equal(ran.out, `${task}\n2\n`, ran.err);
+    }
     assert.match((await into(`+${array}`, abe.target, 'true')).err, /^$/);
-    const both = await submit('-w a1 : -w a2');
-    const second = await into(`+${both}+1`, abe.target, 'hostname');
-    assert.equal(second.out, 'a2\n', second.err);
+    const last = await stay(`+${array}_5`);
+    await cancel(`${array}_5`);
+    assert.match((await last.ended).err, new RegExp(`Job ${array}_5 ended \\(CANCELLED\\)\\.`));
+    const both = await submit('-w a1 --gpus=1 : -w a2 --gpus=2');
+    for (const part of [0, 1]) {
+      const ran = await into(`+${both}+${part}`, abe.target, `hostname; ${gpus}`);
+      assert.equal(ran.out, `a${part + 1}\n${part + 1}\n`, ran.err);
+    }
     await cancel(array, both);
   });
 

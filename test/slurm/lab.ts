@@ -87,10 +87,10 @@ function bringUp(options: LabOptions) {
     /** A file next to slurm.conf. */
     file: (name: string) => readFileSync(join(directory, 'etc', name), 'utf8'),
     pid: (daemon: string) => readFileSync(join(directory, 'run', `${daemon}.pid`), 'utf8').trim(),
-    /** Submits a job that goes on, and waits until it runs. */
+    /** Submits a job that goes on, and waits until all of it runs. */
     async runJob(options: string, user = 'ada') {
       const submit = `cd; sbatch --parsable ${options} --wrap "sleep 900"`;
-      const isRunning = '[ "$(squeue -h -j $id -o %T | head -n 1)" = RUNNING ]';
+      const isRunning = '[ "$(squeue -h -j $id -o %T | sort -u)" = RUNNING ]';
       const command = `id=$(runuser -u ${user} -- sh -c '${submit}') && until ${isRunning}; do sleep 0.1; done; echo $id`;
       const { status, out } = await on('head', command);
       assert.match(out, /^\d+$/, `${options}: ${status} ${out}`);

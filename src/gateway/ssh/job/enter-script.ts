@@ -52,11 +52,13 @@ END
 hosts=$(scontrol show hostnames "$nodes")
 node=\${node:-$(printf '%s\\n' "$hosts" | head -n 1)}
 printf '%s\\n' "$hosts" | grep -qxF -- "$node" || refuse "Job $id runs on $nodes, not on $node."
+# An array's last task and a heterogeneous job's first component have the ID of the whole, for which Slurm reports on every part.
+only_own() { awk -v own="JobId=$number" '/^JobId=/ { is_own = $1 == own } is_own'; }
 # By any way of asking for GPUs, what the job holds on this node: of itself a step gets what was asked for the whole job, or a task.
 until job=$(scontrol -d -o show job "$number" 2>&1); do
   is_early || refuse "Slurm does not say what job $id holds: $(printf '%s' "$job" | head -n 1)"
 done
-gres=$(printf '%s' "$job" | tr ' ' '\\n' | while IFS='=' read -r key value; do
+gres=$(printf '%s\\n' "$job" | only_own | tr ' ' '\\n' | while IFS='=' read -r key value; do
   case $key in
     Nodes) scontrol show hostnames "$value" | grep -qxF -- "$node" && here=yes || here= ;;
     GRES) [ -z "$here" ] || printf '%s,' "$value" ;;
@@ -66,7 +68,10 @@ case ,$gres in
   *,mps:* | *,shard:*) refuse "Job $id holds parts of GPUs (MPS or shards), which its own steps alone can use." ;;
 esac
 gpus=$(printf '%s' "$gres" | tr ',' '\\n' | sed -n 's/^gpu:\\(.*:\\)\\{0,1\\}\\([0-9]*\\)(.*/\\2/p' | awk '{ sum += $1 } END { print sum }')
-left() { end=$(ask -j "$number" -o %e 2> /dev/null) && [ "$end" -gt 0 ] 2> /dev/null && left=$((end - $(date +%s))); }
+left() {
+  end=$(ask -j "$number" -o '%A|%e' 2> /dev/null | sed -n "s/^$number|//p")
+  [ "$end" -gt 0 ] 2> /dev/null && left=$((end - $(date +%s)))
+}
 watch() {
   # By then there is a session to say it in.
   sleep 5 2> /dev/null
@@ -104,7 +109,7 @@ printf '%s\\n' "$words" >&2
 # Where the person has gone, what is said is read by no one; the traps are to run all the same.
 trap '' PIPE
 for _ in 1 2 3 4 5 6 7 8 9 10; do
-  state=$(scontrol -o show job "$number" 2> /dev/null | sed -n 's/.* JobState=\\([A-Z_]*\\).*/\\1/p')
+  state=$(scontrol -o show job "$number" 2> /dev/null | only_own | sed -n 's/.* JobState=\\([A-Z_]*\\).*/\\1/p')
   [ "$state" = COMPLETING ] || break
   sleep 0.5
 done

@@ -26,7 +26,6 @@ while IFS='|' read -r id owner node gpus name; do
   case $user in '' | "$owner") ;; *) continue ;; esac
   case $job in '' | "$id") ;; *) continue ;; esac
   case $format in
-    %e) echo N/A ;;
     '') printf '%8s %-16s %-10s %s\\n' "$id" "$name" "$owner" "$node" ;;
     *) printf '%s|%s|N/A|%s|%s\\n' "$id" "$id" "$node" "$name" ;;
   esac
