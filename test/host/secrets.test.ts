@@ -291,7 +291,7 @@ test('check and doctor say what a shared database lacks, and what is in it that 
   assert.match(first, /^warn database It has tables that are not Andromeda's: guests\. /m);
   await change('drop table ssh_keys cascade; alter table servers drop column name; delete from secrets');
   const second = (await findingsOf(one.file)).join('\n');
-  assert.match(second, /^wrong database It lacks column servers\.name, table ssh_keys: /m);
+  assert.match(second, /^wrong database It lacks table ssh_keys, column servers\.name: /m);
   assert.match(
     second,
     /^wrong secrets audit, gateway-client, gateway-host, issuer are gone from the database/m,
