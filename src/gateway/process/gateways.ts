@@ -29,7 +29,6 @@ export interface Unreached {
   sessions: number;
 }
 
-/** The gateway as the rest of the service knows it, wherever it runs. */
 export interface Gateways {
   /** Sessions that processes from before still have, by ID. */
   readonly held: ReadonlySet<string>;

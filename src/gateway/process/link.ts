@@ -48,7 +48,6 @@ export class Link {
     return (this.#lines?.unsent() ?? 0) > slowBytes;
   }
 
-  /** Connects, again and again until `end`. */
   start(): void {
     if (this.#ended) return;
     const socket = connect(this.#options.path);

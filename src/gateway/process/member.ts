@@ -104,7 +104,6 @@ export class Member {
     return this.#lines?.send(message) ?? false;
   }
 
-  /** Of what it writes to stderr. */
   keepLastWords(stderr: Readable | null): void {
     stderr?.setEncoding('utf8').on('data', (text: string) => {
       this.lastWords = `${this.lastWords}${text}`.slice(-4_000);

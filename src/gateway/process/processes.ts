@@ -68,7 +68,6 @@ export class GatewayProcesses implements Gateways {
     });
   }
 
-  /** Listens for processes, and finds those from before. */
   async open(): Promise<void> {
     await this.#connections.open();
     const account = this.#account?.name ?? (launcher === undefined ? ownAccount() : usualAccount);

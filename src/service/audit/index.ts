@@ -18,7 +18,6 @@ import { applyRetention, type RetentionDeps, type RetentionSettings } from './re
 import { type AuditSigner, createSigner } from './signer.ts';
 
 interface AuditConfig {
-  /** How often heads are signed while entries come. */
   signMs: number;
   /** The file that gets a copy, and the ID of the group that may read it; undefined: none. */
   file: string | undefined;

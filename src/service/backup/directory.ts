@@ -6,7 +6,6 @@ import { dirname, join } from 'node:path';
 import { DomainError } from '../../domain/error.ts';
 import { newestFirst, type Stored } from './names.ts';
 
-/** The backups that lie there, the newest first. */
 export function listBackups(directory: string): Promise<Stored[]> {
   return withDirectoryInErrors(directory, async () => {
     const entries = await readdir(directory, { withFileTypes: true });

@@ -32,7 +32,6 @@ type IssuerDeps = Pick<Parts, 'keys' | 'store' | 'proxies' | 'log'> & {
   clock: Clock;
 };
 
-/** Where tokens come from: the external issuer, or the embedded one. */
 export async function startIssuer(config: Config, deps: IssuerDeps): Promise<TokenIssuer> {
   const { issuer, scopes, console } = config.identity;
   if (issuer === undefined) return startEmbedded(config, deps);

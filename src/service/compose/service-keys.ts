@@ -35,9 +35,7 @@ import type { Config } from '../config/index.ts';
 import { type KeyStore, keysInFiles, sharedKeys } from './key-stores.ts';
 
 interface KeyTypes {
-  /** What the gateway shows to people. */
   host: SshKeyFile;
-  /** What it shows to login nodes. */
   client: SshKeyFile;
   issuer: IssuerKeys;
   audit: AuditKey;

@@ -30,7 +30,6 @@ export const groupsSchema = section(
 
 const at = 'identity.groups.rules';
 
-/** Throws `invalid_request` for what the schema cannot say. */
 export function readGroupSettings(
   { claim, rules = [] }: Value<typeof groupsSchema>,
   issuer: string | undefined,

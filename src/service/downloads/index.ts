@@ -37,7 +37,6 @@ export interface DownloadsOptions {
 
 export interface Downloads {
   owns(path: string): boolean;
-  /** Answers for a listener that people call by this address. */
   at(url: string): RequestListener;
 }
 

@@ -292,7 +292,6 @@ interface UpgradeState {
   /** The last step of the database's schema then; undefined: there was none. */
   schema?: string | undefined;
   wasStarted: boolean;
-  /** Whether an upgrade, or a way back, has begun and not ended. */
   isUnderWay: boolean;
   /** What is lost by the copy of the database that took its place, or is about to. */
   lost?: WrittenSince | undefined;
