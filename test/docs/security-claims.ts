@@ -50,7 +50,7 @@ Where the service is root, the gateway's process
   host/systemd.full: under systemd: ready, alive, reloaded, restarted where that helps and left alone where it does not
   gateway/process/messages: a connection to the service’s socket that says nothing, garbage or too much is closed; logins go on
 Each operation asks for its permission
-  platform/routes: …: opens with … and with no other permission
+  platform/routes: … …: opens with … and with no other permission
   business/writes: reads
   business/writes: writes
 No one gives what they do not hold
