@@ -91,7 +91,7 @@ describe('limits', { skip: whyNot }, () => {
   });
 
   test('an address with a live session is spared the delay', async () => {
-    await using lab = await openLab({ backoffAfterFailures: 1, backoffMs: 60_000 });
+    await using lab = await openLab({ backoffAfterFailures: 1, backoffMs: 60_000, backoffMaxMs: 60_000 });
     const { child } = await openSession(lab);
     const key = lab.newKey('stranger');
     for (let round = 0; round < 4; round += 1)
@@ -186,7 +186,7 @@ describe('limits', { skip: whyNot }, () => {
   });
 
   test('clients that have no key to offer are logged and summed up, and slow no one', async () => {
-    const lab = await openLab({ backoffAfterFailures: 1, backoffMs: 60_000 });
+    const lab = await openLab({ backoffAfterFailures: 1, backoffMs: 60_000, backoffMaxMs: 60_000 });
     const refused = () => lab.events.filter(({ reason }) => reason === 'no_key');
     const stranger = lab.newKey('stranger');
     const ways = [['/nonexistent'], [stranger, '-o', 'PreferredAuthentications=password']] as const;
@@ -229,7 +229,7 @@ describe('limits', { skip: whyNot }, () => {
   });
 
   test('a success forgets failures, as those of an agent that offers other keys first', async () => {
-    await using lab = await openLab({ backoffAfterFailures: 2, backoffMs: 60_000 });
+    await using lab = await openLab({ backoffAfterFailures: 2, backoffMs: 60_000, backoffMaxMs: 60_000 });
     const wrong = lab.newKey('wrong');
     for (let round = 0; round < 5; round += 1)
       assert.equal((await lab.ssh(['-i', wrong, 'gateway', 'exit 7'])).status, 7);
