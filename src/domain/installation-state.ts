@@ -1,7 +1,7 @@
 /** State of the service itself that is not in the database: keys, backups, faults. Times in RFC 3339. */
 import type { Side } from './clusters/cluster.ts';
 
-/** How the passes over a side of a cluster go. Times in ms since 1970. */
+/** The schedule and failures of the sync passes over a side of a cluster. Times in ms since 1970. */
 export interface SidePasses {
   nextAt: number | undefined;
   failures: number;
@@ -16,21 +16,21 @@ export interface ServiceKey {
 }
 
 export interface BackupState {
-  /** Undefined: none are made by themselves. `nextAt`: when the next is made, or the command after the last tried again. */
+  /** Undefined: no scheduled backups. `nextAt`: the time of the next backup, or of the retry of the command that failed after the last. */
   schedule: { to: string; everyMs: number; dueAt: string; nextAt: string } | undefined;
-  /** However it was made. */
+  /** The newest backup, scheduled or made by hand. */
   last: { at: string; file: string; bytes: number } | undefined;
-  /** By itself, where it is kept: it was read back whole. */
+  /** The newest scheduled backup in its final storage, read back and verified. */
   kept: { at: string; file: string; bytes: number } | undefined;
-  /** `file`: the backup that was made, where the command after it failed. */
+  /** `file`: the backup that was made, where only the command after it failed. */
   failure: { at: string; failures: number; message: string; file?: string } | undefined;
   drill: { at: string; file: string; isGood: boolean } | undefined;
 }
 
-/** Something that a person must mend, or soon will have to. */
+/** A fault that a person must mend now or soon. */
 export interface Problem {
   area: 'cluster' | 'gateway' | 'backup' | 'certificate' | 'disk' | 'audit' | 'server' | 'identity';
-  /** What it is about, such as the name of a cluster. */
+  /** The subject, such as the name of a cluster. */
   about: string;
   clusterId?: string;
   side?: Side;

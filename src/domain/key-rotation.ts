@@ -1,14 +1,14 @@
 /**
- * How a key of the service gives way to another. The next one is put next to it, and both hold for as long as is said then: for the
- * first half the one before is used, so that those who have to know the next one get to, and for the second half the next one is. Then
- * the one before goes. All of it follows from the time alone, so that every server does the same, also one that was away.
+ * Rotation of the service's keys. A new key is stored as `next` with a rotation period in which both keys are valid: in the
+ * first half the old key is used while clients and hosts learn the new one, in the second half the new key is used; then
+ * the old key is dropped. The schedule depends on the time alone, so every server follows it, even after an outage.
  */
 import { invalidState } from './error.ts';
 
 export const keyKinds = ['host', 'client', 'issuer', 'audit'] as const;
 export type KeyKind = (typeof keyKinds)[number];
 
-/** What to do about a key that cannot be used. */
+/** The advice for a key that cannot be read or used. */
 export function spoiltKeyAdvice(kind: KeyKind): string {
   return `Restore it from a backup. To have a new one, move it away first. ${newKeyAdvice(kind)}`;
 }
@@ -17,11 +17,11 @@ export function newKeyAdvice(kind: KeyKind): string {
   return `To accept a new one: andromeda admin key new ${kind} --yes`;
 }
 
-/** How long the key before holds, unless it is said. */
+/** The days for which the old key stays valid, unless the command says otherwise. */
 export const usualKeepDays = 30;
 const dayMs = 86_400_000;
 
-/** A key, and the one that is to take its place. Times in RFC 3339. */
+/** A key and its successor during a rotation. Times in RFC 3339. */
 export interface KeySet<Key> {
   key: Key;
   next?: { key: Key; from: string; until: string };
@@ -29,11 +29,11 @@ export interface KeySet<Key> {
 
 export interface HeldKeys<Key> {
   used: Key;
-  /** Its turn is to come, `from` then on. */
+  /** The successor, which is used from `from` on. */
   next?: Key;
   former?: Key;
   from?: string;
-  /** When the former, or the one that is used, holds no more. */
+  /** When the former key, or the used one if `next` is set, stops being valid. */
   until?: string;
 }
 
@@ -46,17 +46,17 @@ export function keysAt<Key>({ key, next }: KeySet<Key>, now: number): HeldKeys<K
     : { used: key, next: next.key, from, until };
 }
 
-/** Every key that holds, the one that is used first. */
+/** Every valid key, the used one first. */
 export function allKeys<Key>({ used, next, former }: HeldKeys<Key>): [Key, ...Key[]] {
   return [used, ...[next, former].filter((key) => key !== undefined)];
 }
 
-/** What is kept of a set: without a key whose time is over. The same object where it stays. */
+/** The set without an expired key; the same object if none expired. */
 export function settled<Key>(set: KeySet<Key>, now: number): KeySet<Key> {
   return set.next && now >= Date.parse(set.next.until) ? { key: set.next.key } : set;
 }
 
-/** The set with another key next to its own. For 0 days, it is that one alone, whatever a server's clock says. */
+/** The set with a successor added. With 0 days, the successor replaces the key at once, independent of any server's clock. */
 export function withNext<Key>({ key }: KeySet<Key>, next: Key, keepDays: number, now: number): KeySet<Key> {
   if (keepDays === 0) return { key: next };
   const at = (days: number) => new Date(now + days * dayMs).toISOString();
@@ -78,14 +78,14 @@ export function keySetText(set: KeySet<string>): string {
   return JSON.stringify(set);
 }
 
-/** Throws `invalid_state` with a sentence that begins with `title`. It quotes nothing of the text. */
+/** Throws `invalid_state` with a sentence that begins with `title`. It quotes no part of the secret text. */
 export function readKeySet(text: string, title: string): KeySet<string> {
   try {
     const { key, next } = JSON.parse(text) as Partial<KeySet<string>>;
     if (typeof key === 'string' && (next === undefined || isNext(next)))
       return { key, ...(next && { next }) };
   } catch {
-    // Thrown below, without the parser's message: it quotes the text, and the text is secret.
+    // Thrown below, without the parser's message, which quotes the secret text.
   }
   throw invalidState(`${title} holds no key that can be used. Restore it from a backup.`);
 }
@@ -96,8 +96,8 @@ function isNext(next: Partial<NonNullable<KeySet<string>['next']>>): boolean {
 }
 
 /**
- * What the service keeps secret of its own, and all servers of one database must share: by the name in the database, and by
- * the file of the data directory, which is where it is on SQLite, and from where it gets into a database that has none.
+ * Secrets of the service that all servers of one database share: the name in the database, and the file in the data
+ * directory. SQLite installations use the file; a database without the secret is initialized from it.
  */
 export const serviceSecrets = {
   host: { name: 'gateway-host', file: 'keys/gateway_host_ed25519' },
@@ -106,18 +106,18 @@ export const serviceSecrets = {
   audit: { name: 'audit', file: 'keys/audit_ed25519.pem' },
 } as const satisfies Record<KeyKind, { name: string; file: string }>;
 
-/** The file of a key and the one that takes its place, which is there while both hold. */
+/** The file of a key and its successor; it exists while both are valid. */
 export function keySetFile(kind: KeyKind): string {
   return `keys/${kind}.next`;
 }
 
-/** What browsers that are on their way through a sign-in carry is encrypted with. A file has none: one server makes its own. */
+/** The key that encrypts browsers' cookies during a sign-in. It has no file: a single server makes its own. */
 export const consoleSecretName = 'console';
 
-/** The account at the authority for certificates, and the certificate with its key. Each server has both in files as well. */
+/** The ACME account, and the certificate with its key. Each server has both in files as well. */
 export const acmeSecrets = { account: 'acme-account', certificate: 'acme-certificate' } as const;
 
-/** The keys that a cluster's hosts showed first, where the lab file pins none. */
+/** The name of a cluster's pinned host keys: those first seen, where the lab file pins none. */
 export function knownHostsName(clusterId: string): string {
   return `known-hosts/${clusterId}`;
 }
@@ -127,5 +127,5 @@ export function secretTitle(name: string): string {
   return `The secret ${name} in the database`;
 }
 
-/** What the servers say to each other when one was changed. */
+/** The topic of the notice between servers that a secret has changed. */
 export const secretsTopic = 'secrets';

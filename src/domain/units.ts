@@ -1,4 +1,4 @@
-/** Durations and sizes as people write them, a number and its unit, and times as they send them. */
+/** Parses and formats durations and sizes (a number and its unit), and checks RFC 3339 times in requests. */
 
 const unitsMs: Record<string, number> = {
   s: 1000,
@@ -22,19 +22,19 @@ export function formatBytes(bytes: number): string {
   return `${Number((bytes / 1024 ** power).toFixed(1))} ${sizeUnits[power]}`;
 }
 
-/** Times as people send them: RFC 3339, and moments that there are. */
+/** RFC 3339 times in requests; dates that the calendar does not have are refused. */
 
 const pattern = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d+)?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/i;
 /** The length of a time in UTC within the years 0000 to 9999; one outside of them has a sign and two digits more. */
 const utcLength = '2030-01-01T00:00:00.000Z'.length;
 
 /**
- * Whether a text is a whole RFC 3339 time that the calendar has, in UTC at most of the year 9999. Leap seconds are
- * none that we could keep.
+ * True for a complete RFC 3339 time with a real date, no later in UTC than the year 9999. Leap seconds are refused,
+ * since they cannot be stored.
  */
 export function isTime(text: string): boolean {
   const [, clock] = pattern.exec(text)?.map((part) => part.toUpperCase()) ?? [];
-  // `Date` takes 30 February for 2 March, so that what it makes of the clock must read as it did.
+  // `Date` reads 30 February as 2 March, so the parsed time must format back to the same text.
   if (clock === undefined || iso(`${clock}Z`)?.startsWith(clock) !== true) return false;
   return iso(text)?.length === utcLength;
 }

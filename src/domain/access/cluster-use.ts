@@ -1,6 +1,6 @@
 /**
- * What a person can do on a cluster: log in over SSH, use kubectl, both or neither; and where not, what is missing and who
- * has to act next. The console, `andromeda access` and `andromeda doctor` show it. Who is let in, `decision.ts` decides.
+ * The state of a person's SSH and kubectl use of a cluster: ready or not, the reason, and who has to act next. The
+ * console, `andromeda access` and `andromeda doctor` show it; admission itself is decided in `decision.ts`.
  */
 import type { Access } from '../kubernetes/bindings.ts';
 import { type AccessFacts, decideAccess, isSignInOver, type Obstacle } from './decision.ts';
@@ -8,7 +8,7 @@ import { dayMs, periodText } from './lapse.ts';
 import { closureOf, effectivePermissions, endText, hiddenFault, type PermissionKey } from './permission.ts';
 import { type AccessRequest, requestState } from './request.ts';
 
-/** Each reason: the state that it makes, and who has to act next. `ready` may be so with a part on its way. */
+/** Each reason, with its state and who has to act next. A `ready` use may still have a change pending. */
 const reasons = {
   ready: { state: 'ready' },
   not_offered: { state: 'none' },
@@ -35,9 +35,9 @@ type UseReason = keyof typeof reasons;
 export interface Use {
   state: (typeof reasons)[UseReason]['state'];
   reason: UseReason;
-  /** Whether the person holds what this takes, and the cluster offers it. */
+  /** True if the person holds the required permission and the cluster offers the use. */
   granted: boolean;
-  /** `manager`: an owner or admin of the organization; left out where nothing is to be done. */
+  /** `manager`: an owner or admin of the organization; absent if there is nothing to do. */
   next?: 'you' | 'manager' | 'operator' | 'service';
   message: string;
 }
@@ -45,20 +45,20 @@ export interface Use {
 export interface UseContext {
   name: string;
   lifecycle: string;
-  /** Whether the person may read what operators read of its faults. */
+  /** Whether the person may read the operators' text of a cluster fault. */
   seesFaults: boolean;
   fault: string | undefined;
-  /** When something was last changed that the cluster has to take over, and now: ms since 1970. */
+  /** The last change that the cluster has to apply, and the current time, in ms since 1970. */
   changedAt: number;
   now: number;
-  /** What became of the permission that this takes. */
+  /** Why the person lacks the required permission. */
   absence: Absence;
 }
 
-/** So long a change may take to reach a cluster; one that takes longer needs a person to look. */
+/** The usual time for a change to reach a cluster; a longer delay needs a person's attention. */
 export const usualMs = 300_000;
 
-/** The reasons with which a person does not hold what it takes, or the cluster does not offer it. */
+/** The reasons that mean a missing permission, or a use that the cluster does not offer. */
 const ungranted: ReadonlySet<UseReason> = new Set([
   ...(['not_offered', 'no_permission', 'permission_requested'] as const),
   ...(['permission_removed', 'permission_ended'] as const),
@@ -68,12 +68,12 @@ function useOf(reason: UseReason, message: string): Use {
   return { reason, ...reasons[reason], granted: !ungranted.has(reason), message };
 }
 
-/** A fault in the operator's words, where the person may read them. */
+/** Adds the operators' text of the fault, if the person may read it. */
 function failedUse(reason: UseReason, text: string, { seesFaults, fault }: UseContext): Use {
   return useOf(reason, seesFaults && fault ? `${text}: ${fault}` : `${text}. ${hiddenFault}`);
 }
 
-/** What is on its way to the cluster, and has been for no longer than usual. */
+/** The state of a change on its way to the cluster: faulty, applying, or late after the usual time. */
 function pendingUse(what: string, to: UseContext): Use {
   const { name, fault, changedAt, now } = to;
   if (fault !== undefined)
@@ -105,9 +105,9 @@ function lapsedUse({ signIn }: AccessFacts): Use {
 
 export interface SshUseFacts {
   access: AccessFacts;
-  /** Why the gateway serves no cluster; undefined where it does. */
+  /** Why the gateway serves no cluster; undefined while it works. */
   gatewayFault: string | undefined;
-  /** When the list of accounts was last changed, by anyone's change: login nodes may restart then. Ms since 1970. */
+  /** The last change of the list of accounts, by anyone, in ms since 1970: it may restart login nodes. */
   listChangedAt: number;
 }
 
@@ -116,7 +116,7 @@ export function sshUse({ access: facts, gatewayFault, listChangedAt }: SshUseFac
   if (!facts.takesAccessList) return useOf('not_offered', `${name} has no SSH: it runs Kubernetes only.`);
   const decision = decideAccess(facts, {});
   if (decision.allowed || worksWithOneKey(facts)) {
-    // It is the installation's: who sees the cluster need not see its fault.
+    // The fault is the installation's: seeing the cluster does not entitle to read it.
     if (gatewayFault !== undefined)
       return failedUse('fault', 'The SSH gateway does not serve', { ...on, seesFaults: false });
     if (decision.allowed) return useOf('ready', 'You can log in over SSH.');
@@ -172,7 +172,7 @@ function sshUseBehind(
   }
 }
 
-/** Login nodes restart when accounts are added or removed. */
+/** Login nodes restart when accounts are added or removed, so they may be down for a short while. */
 function unansweredUse(on: UseContext, listChangedAt: number): Use {
   const { name, fault, changedAt, now } = on;
   if (fault !== undefined) return failedUse('fault', `No login node of ${name} answers`, on);
@@ -184,13 +184,13 @@ function unansweredUse(on: UseContext, listChangedAt: number): Use {
 export interface KubernetesUseFacts {
   hasGrant: boolean;
   access: Access;
-  /** Whether the API works, as the cluster said lately; undefined where it did not say. */
+  /** The Kubernetes API's readiness in the last recent report; undefined without one. */
   isReady: boolean | undefined;
   observedMsAgo: number | undefined;
   offersLogin: boolean;
 }
 
-/** Of kubectl; undefined facts: the cluster has no Kubernetes that people use. */
+/** The state of kubectl use; without `kubernetes` facts, the cluster offers no Kubernetes. */
 export function kubernetesUse(
   facts: AccessFacts,
   kubernetes: KubernetesUseFacts | undefined,
@@ -212,14 +212,14 @@ export function kubernetesUse(
   return pendingUse('your Kubernetes permissions', on);
 }
 
-/** What became of a permission that a person does not hold: nothing ever did, or something at a time. */
+/** Why a person lacks a permission: it was never given, or was requested, removed or ended at a time. */
 export interface Absence {
   reason: Extract<UseReason, 'no_permission' | `permission_${string}`>;
-  /** RFC 3339: when it was asked for, approved or ended. */
+  /** RFC 3339: the time of the request, the approval or the end. */
   at?: string;
 }
 
-/** `requests`: the person's own in the organization. */
+/** `requests` are the person's own requests in the organization. */
 export function absenceOf(
   gate: PermissionKey,
   { ended }: Pick<AccessFacts, 'ended'>,

@@ -12,38 +12,38 @@ export interface LoginNode {
   host: string;
   port: number;
   hostKey: string;
-  /** The person's account there has the shell that they have chosen. Left out: not, or not known. */
+  /** Whether the person's account there has the shell that they chose. Absent: no, or unknown. */
   hasShell?: boolean;
 }
 
-/** What is known of one person on one cluster, all of one moment. */
+/** A snapshot of the facts about one person on one cluster, all of one moment. */
 export interface AccessFacts {
   clusterState: string;
-  /** Whether people have accounts there at all: on a Kubernetes-only cluster they do not. */
+  /** Whether the cluster has accounts at all; a Kubernetes-only cluster has none. */
   takesAccessList: boolean;
   /** The login name in the cluster's organization; undefined while the person has none. */
   username: string | undefined;
-  /** Whether they belong to that organization now, and neither is out of service. */
+  /** Whether the person is a member now; false if the person or the organization is out of service. */
   isMember: boolean;
   role: Role;
   permissions: readonly string[];
-  /** When the SSH access that these give ends by itself; null: it does not. */
+  /** The end of the SSH access that role and permissions give; null: no end. */
   accessEndsAt: string | null;
-  /** What they were granted there for a time that is over. */
+  /** The person's permissions there that have ended. */
   ended: readonly GrantedPermission[];
   activeKeys: readonly string[];
-  /** Of those whose type does not let this person in (`isFitKey`), of any age. */
+  /** Keys, of any age, whose type is not accepted from this person (`isFitKey`). */
   unfitKeys: readonly string[];
   lapsedKeys: readonly string[];
-  /** How long their sign-in counts; undefined: it does not lapse. */
+  /** The lifetime of the sign-in; undefined: it does not lapse. */
   signIn: SignInWindow | undefined;
-  /** What the installation says of both. */
+  /** The installation's policy for keys and sign-ins. */
   policy: AccessPolicy;
-  /** On the list. */
+  /** Whether the access list contains the person. */
   isListed: boolean;
-  /** What the cluster confirmed of this person; undefined when it does not know them. */
+  /** The cluster's last confirmed state of this person; undefined if it has none. */
   confirmed: { loginState: 'ready' | 'waiting_for_key'; keyFingerprints: readonly string[] } | undefined;
-  /** Those that this person may use, the best first; `up`: it takes new logins. */
+  /** The login nodes for this person, the best first; `up`: it accepts new logins. */
   loginNodes: readonly (LoginNode & { up: boolean })[];
   /** How long ago the cluster last reported, in ms; undefined before the first report. */
   observedMsAgo: number | undefined;
@@ -51,12 +51,12 @@ export interface AccessFacts {
 }
 
 /**
- * A session that is open: it stays on its login node, and outlives a gap in the cluster's reports. Whether that node still runs
- * shows on the session's own connection, not in a management probe.
+ * An open session: it stays on its login node and survives a gap in the cluster's reports. The session's own
+ * connection shows whether that node still runs; management probes do not decide it.
  */
 interface OpenSession {
   loginNode: Pick<LoginNode, 'host' | 'port'>;
-  /** How long after the last report access still counts as confirmed. */
+  /** How long access counts as confirmed after the last report, in ms. */
   graceMs: number;
 }
 
@@ -80,12 +80,12 @@ export type AccessDecision =
   | {
       allowed: false;
       obstacle: Obstacle;
-      /** The word of `ssh-access` for it; undefined where that has none. */
+      /** The reason code in `ssh-access`; undefined for an obstacle without one. */
       readiness: Exclude<ReadinessReason, 'ready'> | undefined;
       message: string;
     };
 
-/** Each obstacle: the word of `ssh-access` for it, where that has one, and the sentence for the person. */
+/** Each obstacle with its `ssh-access` reason code, if it has one, and the sentence for the person. */
 const obstacles = {
   key_revoked: {
     wire: 'no_keys',
@@ -101,7 +101,7 @@ const obstacles = {
     message: (facts: AccessFacts) =>
       `Your SSH access to this cluster ended on ${endText(endedAt(facts) ?? '')}. Ask for more time: andromeda access request clusters.ssh`,
   },
-  // The values of `ssh-access` are a closed list.
+  // The reason codes of `ssh-access` are a closed list in the contract.
   sign_in_lapsed: {
     wire: 'access_not_projected',
     message: ({ policy, signIn }: AccessFacts) =>
@@ -176,12 +176,12 @@ const obstacles = {
 
 export type Obstacle = keyof typeof obstacles;
 
-/** Whether it is time, or the type of the keys, that stands in the way, which words of `ssh-access` do not say. */
+/** True for an obstacle of time or key type, which no reason code of `ssh-access` explains. */
 export function isExplained(obstacle: Obstacle): boolean {
   return obstacle === 'sign_in_lapsed' || obstacle === 'key_lapsed' || obstacle.startsWith('security_key_');
 }
 
-/** Whether keys of this type let a person in, whatever else holds. */
+/** Checks that keys of this type are accepted from the person, whatever else applies. */
 export function isFitKey(
   type: string,
   { isStaff, policy }: { isStaff: boolean; policy: AccessPolicy },
@@ -191,8 +191,8 @@ export function isFitKey(
 }
 
 /**
- * Lets in only what is confirmed on every count; an open session stays where it is for as long as that holds. Another
- * person's change is no obstacle, nor is another key that waits for the cluster to one that does not.
+ * Allows only access that the cluster confirmed in every respect; an open session stays while that is so. Another
+ * person's pending change is no obstacle, nor is the person's other key that waits for the cluster.
  */
 export function decideAccess(facts: AccessFacts, question: AccessQuestion): AccessDecision {
   const found = findObstacle(facts, question);
@@ -201,11 +201,11 @@ export function decideAccess(facts: AccessFacts, question: AccessQuestion): Acce
   return { allowed: false, obstacle: found, readiness: wire, message: message(facts, question.open) };
 }
 
-/** The first thing that stands in the way, in the order in which a person would have to see to them; else where to log in. */
+/** The first obstacle, in the order in which a person would have to remove them; else the login node. */
 function findObstacle(facts: AccessFacts, question: AccessQuestion): Obstacle | LoginNode {
   const { activeKeys, confirmed } = facts;
   const { fingerprint } = question;
-  // First: deactivating a person revokes their keys as well, and registering another key would not help.
+  // Checked first: deactivating a person also revokes their keys, and registering another key would not help.
   if (!mayUseSsh(facts)) return endedAt(facts) === undefined ? 'access_removed' : 'access_ended';
   const keyFault = findKeyFault(facts, fingerprint);
   if (keyFault === 'key_revoked') return keyFault;
@@ -226,12 +226,12 @@ function findObstacle(facts: AccessFacts, question: AccessQuestion): Obstacle | 
   return facts.failure === null ? 'projection_pending' : 'projection_failed';
 }
 
-/** Whether their last sign-in is too long ago. */
+/** True if the last sign-in is too old. */
 export function isSignInOver({ signIn }: Pick<AccessFacts, 'signIn'>): boolean {
   return signIn !== undefined && signIn.leftMs <= 0;
 }
 
-/** What is wrong with the key that is asked about, or with all of the person's; undefined where it, or one, lets in. */
+/** The fault of the given key, or of all keys if none is given; undefined if the key, or one of them, is accepted. */
 function findKeyFault(facts: AccessFacts, fingerprint: string | undefined): Obstacle | undefined {
   const { activeKeys, unfitKeys, lapsedKeys, policy } = facts;
   const has = (keys: readonly string[]) =>
@@ -259,7 +259,7 @@ function hasRecentObservation({ observedMsAgo }: AccessFacts, { open }: AccessQu
   return observedMsAgo !== undefined && observedMsAgo <= freshMs;
 }
 
-/** The one of the open session, whether it takes new logins or not; else the first that does. */
+/** The open session's login node, even if it accepts no new logins; else the first that does. */
 function loginNodeFor({ loginNodes }: AccessFacts, open: OpenSession | undefined): LoginNode | undefined {
   const own = loginNodes.find(
     ({ host, port }) => host === open?.loginNode.host && port === open.loginNode.port,
@@ -270,7 +270,7 @@ function loginNodeFor({ loginNodes }: AccessFacts, open: OpenSession | undefined
   return node;
 }
 
-/** What the client says of a reason, with what to type; the cluster is called `name`. */
+/** The client's text for each reason, with the command to type; `name` is the cluster's. */
 export const readinessAdvice: Record<Exclude<ReadinessReason, 'ready'>, (name: string) => string> = {
   no_keys: () => 'You have no SSH key registered; `andromeda keys add` registers one.',
   access_not_projected: (name) =>
@@ -286,7 +286,7 @@ export const readinessAdvice: Record<Exclude<ReadinessReason, 'ready'>, (name: s
     `You have no username in the organization of ${name}; an owner or admin of it has to give you one.`,
 };
 
-/** Whether a word of `ssh-access` is one that this version knows. */
+/** Checks that this version knows the `ssh-access` reason code. */
 export function isReadinessObstacle(reason: string): reason is keyof typeof readinessAdvice {
   return Object.hasOwn(readinessAdvice, reason);
 }

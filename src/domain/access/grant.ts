@@ -1,4 +1,4 @@
-/** Kubernetes resource grants: what they open (contract, "Resource grant"). */
+/** Kubernetes resource grants and what they give access to (contract, "Resource grant"). */
 import { isAbove, relationRoles } from '../kubernetes/bindings.ts';
 
 /** Kubernetes access to one cluster or one of its namespaces, with or without membership. */
@@ -10,15 +10,15 @@ export interface Grant {
   email: string;
   relation: keyof typeof relationRoles;
   scope: string | null;
-  /** The ClusterRole, where it is not the one of the relation. */
+  /** The ClusterRole, if it is not the default of the relation. */
   roleId: string | null;
-  /** RFC 3339; null: it ends when it is revoked. */
+  /** RFC 3339; null: the grant has no end and has to be revoked. */
   expiresAt: string | null;
   grantedBy: string;
   grantedAt: string;
 }
 
-/** What is granted to whom: two live grants that agree in this are the same. */
+/** The identity of a grant: two live grants with equal terms are the same grant. */
 export type GrantTerms = Pick<Grant, 'clusterId' | 'userId' | 'relation' | 'scope' | 'roleId'>;
 
 export function isSameGrant(one: GrantTerms, other: GrantTerms): boolean {
@@ -27,14 +27,14 @@ export function isSameGrant(one: GrantTerms, other: GrantTerms): boolean {
   );
 }
 
-/** Whether a grant of this scope (null: the whole cluster) reaches a namespace, or any part where none is asked for. */
+/** Checks that a grant of this scope (null: the whole cluster) covers a namespace, or any part of the cluster for undefined. */
 export function coversNamespace(scope: string | null, namespace: string | undefined): boolean {
   return namespace === undefined || scope === null || scope === namespace;
 }
 
 /**
- * Whether a grant's role is known to give more than its relation does: `role_id` narrows a relation (contract, "Resource
- * grant"). Of a site's own role only the site knows what it gives, and it may be bound only where our credentials may.
+ * True if the grant's role is known to give more than its relation: `role_id` narrows a relation (contract, "Resource grant").
+ * The rules of a site's own role are not known here; the API server refuses to bind one that exceeds our credentials.
  */
 export function isWiderRole(grant: {
   relation: keyof typeof relationRoles;
@@ -46,7 +46,7 @@ export function isWiderRole(grant: {
   return isAbove(roleId, relationRoles[relation][namespace === undefined ? 'cluster' : 'namespace']);
 }
 
-/** Of grants that all admit someone, the one that lasts longest (null: for good); undefined when there is none. */
+/** The grant with the latest end (null: no end); undefined for an empty list. */
 export function longestLasting(grants: readonly Grant[]): Grant | undefined {
   return grants.reduce<Grant | undefined>((best, grant) => {
     if (!best || best.expiresAt === null) return best ?? grant;

@@ -1,28 +1,28 @@
 /**
- * Access that lapses: of people who have not signed in for long, and of old SSH keys. Nothing is removed: a sign-in, or a new
- * key, restores access. The two limits are independent of each other.
+ * Lapsing of access: of people who have not signed in for long, and of old SSH keys. Nothing is removed: a sign-in,
+ * or a new key, restores access. The two limits are independent of each other.
  */
 
-/** What the configuration says; a limit that is left out: never. */
+/** The configured access policy; an absent limit means no limit. */
 export interface AccessPolicy {
-  /** How long SSH and Kubernetes access last after a sign-in. An organization can ask for less. */
+  /** How long SSH and Kubernetes access last after a sign-in. An organization can set a shorter time. */
   maxHoursWithoutSignIn?: number;
-  /** Whether open SSH sessions end then too; they go on where it is left out. */
+  /** Whether a lapse also ends open SSH sessions; absent: they stay open. */
   endOpenSessions?: boolean;
   keyMaxDays?: number;
-  /** After how many months what members hold is reviewed; left out: never. */
+  /** Months after which members' permissions are reviewed; absent: never. */
   reviewMonths?: number;
   signInUrl?: string;
-  /** Whether security keys let in; left out: they do not. */
+  /** Whether keys of security keys are accepted; absent: no. */
   securityKeys?: boolean;
-  /** Whom nothing but a security key lets in: people with any staff key; left out: no one. */
+  /** Who must use a security key: people with any staff key; absent: no one. */
   requireSecurityKeys?: 'staff';
 }
 
 export const dayMs = 86_400_000;
 const hourMs = 3_600_000;
 
-/** How long a person's sign-in counts, and for how much longer from now on: in ms, negative when it has lapsed. */
+/** The lifetime of a person's sign-in and the rest of it, in ms; negative after the lapse. */
 export interface SignInWindow {
   ms: number;
   leftMs: number;
@@ -36,12 +36,12 @@ export function signInMs(
   return Number.isFinite(hours) ? hours * hourMs : undefined;
 }
 
-/** How long before an end people are warned: a week, or half of a term shorter than two weeks. All in ms. */
+/** How long before an end the warning begins: a week, or half of a term shorter than two weeks. All in ms. */
 export function warningMs(ms: number): number {
   return Math.min(7 * dayMs, ms / 2);
 }
 
-/** The same before a sign-in lapses; one that is due every day or two is no news. */
+/** The warning time before a sign-in lapses; none for one that is due every day or two, which people expect. */
 export function signInWarningMs(ms: number): number {
   return ms < 2 * dayMs ? 0 : warningMs(ms);
 }
@@ -52,7 +52,7 @@ export function periodText(ms: number): string {
   return count === 1 ? `1 ${unit}` : `${count} ${unit}s`;
 }
 
-/** What to do about a sign-in that has lapsed, as the end of a sentence. */
+/** How to renew a lapsed sign-in, as the end of a sentence. */
 export function signInAdvice({ signInUrl }: AccessPolicy): string {
   return signInUrl === undefined ? 'with `andromeda auth login`' : `at ${signInUrl}`;
 }
@@ -62,7 +62,7 @@ export interface OwnAccess {
   keys: readonly { fingerprint: string; registeredAt: number }[];
 }
 
-/** What a person should know of what has lapsed or is about to, a sentence each. */
+/** Notices to a person about lapsed and lapsing access, a sentence each. */
 export function lapseNotices({ signIn, keys }: OwnAccess, policy: AccessPolicy, now: number): string[] {
   const notices: string[] = [];
   if (signIn && signIn.leftMs <= 0)
@@ -90,10 +90,10 @@ function text(at: number): string {
   return `on ${new Date(at).toISOString().slice(0, 16).replace('T', ' at ')} UTC`;
 }
 
-/** For so many days without a login a key counts as used. */
+/** A key without a login for this many days counts as unused. */
 const unusedDays = 90;
 
-/** Why an active key is worth a look: it was never used, or not for a long time. Undefined for one in use, and for a new one. */
+/** The disuse of an active key, for a warning: never used, or not for a long time. Undefined for a key in use and for a new one. */
 export function disuseOf(
   { createdAt, lastUsedAt }: { createdAt: string; lastUsedAt: string | null | undefined },
   now: number,

@@ -1,25 +1,25 @@
 /**
- * The access list, whom the Slurm clusters of an organization must know (contract, "Cluster access list"); the manifest, which is
- * what a driver is asked to make true of it; and what drivers report back. Each entry follows from the present truth about one
- * person alone.
+ * The access list: the people whom an organization's Slurm clusters must know (contract, "Cluster access list"). The
+ * manifest: the state that a driver has to apply. The reports: the state that drivers observe. Each entry of the list
+ * depends on the present facts of one person alone.
  */
 import { createHash } from 'node:crypto';
 import type { SlurmConfiguration } from '../slurm/configuration.ts';
 import { effectivePermissions, type Role } from './permission.ts';
 
-/** An access list as Platform accepted it: names frozen, numbers allocated; and the configuration that goes with it. */
+/** An access list as Platform accepted it, with fixed names and allocated UIDs, and the configuration that goes with it. */
 export interface Manifest {
   clusterId: string;
-  /** 0 where there is no list, as on a Kubernetes-only cluster. */
+  /** 0 on a cluster without a list, such as a Kubernetes-only one. */
   generation: number;
   /** The cluster's desired configuration version that this list goes with. */
   desiredGeneration: number;
-  /** 0 while no Slurm configuration was ever written. */
+  /** 0 before the first Slurm configuration. */
   schedulerGeneration: number;
   slurmConfiguration: SlurmConfiguration;
-  /** When it was last put, by a request that changed nothing too: one that was refused is tried again then. */
+  /** The last write of the configuration, even one without a change: writing it again retries a rejected one. */
   configurationPutAt?: string;
-  /** The version of the organization's list that the accounts are; one list serves all its clusters. 0: no list. */
+  /** The version of the organization's list that the accounts are from; one list serves all its clusters. 0: no list. */
   listVersion: number;
   accounts: readonly ManifestAccount[];
 }
@@ -32,7 +32,7 @@ export interface ManifestAccount {
   home: string;
   shell: string;
   loginState: 'ready' | 'waiting_for_key';
-  /** With `clusters.ssh.admin`. */
+  /** Set for people with `clusters.ssh.admin`. */
   isAdmin?: true;
   keySetGeneration: number;
   keyFingerprints: readonly string[];
@@ -42,18 +42,18 @@ export interface LoginNodeReport {
   name: string;
   host: string;
   port: number;
-  /** `ssh-ed25519 AAAA…`: the gateway connects to nothing that shows another key. */
+  /** `ssh-ed25519 AAAA…`; the gateway refuses to connect if the node shows another key. */
   hostKey: string;
   up: boolean;
-  /** It did not answer, once: it is up until it does not the next time either. Worth asking again soon. */
+  /** One probe failed: the node counts as up until the next probe fails too. The next probe should be soon. */
   missed?: true;
-  /** Where everyone has their own: whose it is. Left out: everyone's. */
+  /** With one login node per person: its user. Absent: a shared node. */
   username?: string;
-  /** Shells that people have chosen and that it lacks: accounts there have another. Left out: not known. */
+  /** Chosen shells that the node lacks: accounts with them get another. Absent: unknown. */
   missingShells?: readonly string[];
 }
 
-/** Whether everyone uses the same login nodes, or each person has their own (contract, "Login modes"). */
+/** Shared login nodes, or a login node for each person (contract, "Login modes"). */
 export type LoginMode = 'Shared' | 'PerUser';
 
 export function loginModeOf({
@@ -63,7 +63,7 @@ export function loginModeOf({
   return loginMode ?? (loginNodes.some(({ username }) => username !== undefined) ? 'PerUser' : 'Shared');
 }
 
-/** The login nodes that `username` may use, in the order in which the cluster names them. */
+/** The login nodes that `username` may use, in the cluster's order. */
 export function loginNodesFor(
   report: Pick<SlurmReport, 'loginMode' | 'loginNodes'>,
   username: string,
@@ -72,17 +72,17 @@ export function loginNodesFor(
   return report.loginNodes.filter((node) => node.username === (isPerUser ? username : undefined));
 }
 
-/** A machine as Slurm or Kubernetes names it and sees it. What is not known is left out. */
+/** A machine as Slurm or Kubernetes reports it; unknown facts are absent. */
 export interface MachineReport {
   name: string;
   ready: boolean;
-  /** In the scheduler's own words, such as `idle` or `Ready`. */
+  /** The scheduler's own state, such as `idle` or `Ready`. */
   phase: string;
   gpuModel?: string;
   gpuCount?: number;
-  /** GPUs that jobs or pods hold. Left out: not known, which is not the same as none. */
+  /** GPUs held by jobs or pods. Absent: unknown, which does not mean none. */
   gpusInUse?: number;
-  /** Why it takes no work, in the words of who or what said so. */
+  /** Why it takes no work, as its scheduler or administrator wrote it. */
   reason?: string;
   cpuCores?: number;
   memoryGib?: number;
@@ -91,84 +91,84 @@ export interface MachineReport {
 }
 
 export interface RunningJob {
-  /** As `squeue` prints it: of an array `4711_3`, of a heterogeneous job `4711+1`. */
+  /** As `squeue` prints it: in an array `4711_3`, in a heterogeneous job `4711+1`. */
   id: string;
   user: string;
   name: string;
   machines: string[];
-  /** All that it holds; left out for none. */
+  /** The number of GPUs that the job holds; absent for none. */
   gpus?: number;
-  /** RFC 3339: since when it runs, and when its time is up; left out where that is not known, or not limited. */
+  /** RFC 3339: the start and the time limit; absent if unknown, or without a limit. */
   startedAt?: string;
   endsAt?: string;
 }
 
 export interface PendingJob extends Pick<RunningJob, 'id' | 'user' | 'name' | 'gpus'> {
-  /** Slurm's word for why, such as `Resources`. */
+  /** Slurm's reason code, such as `Resources`. */
   reason: string;
-  /** RFC 3339: when Slurm expects that it starts; left out where it does not say. */
+  /** RFC 3339: the start time that Slurm expects; absent if it gives none. */
   startsAt?: string;
 }
 
-/** A value that an association has of its own, in Slurm's terms: `GrpTRES`, `gres/gpu=16`. */
+/** A limit set on an association itself, in Slurm's terms: `GrpTRES`, `gres/gpu=16`. */
 export interface SlurmLimit {
-  /** Left out: the account. */
+  /** Absent: the limit is the account's. */
   user?: string;
   name: string;
   value: string;
-  /** What the lab file has, where another was set by hand, which stays. */
+  /** The lab file's value, where a manual change set another, which stays. */
   wanted?: string;
 }
 
 export interface GpuDay {
   /** Such as `2026-11-26`. */
   day: string;
-  /** Seconds, times GPUs, by login name. */
+  /** GPU seconds by login name. */
   seconds: Record<string, number>;
 }
 
 export interface ConditionReport {
   status: 'True' | 'False' | 'Unknown';
-  /** The configuration it is about; left out: the one that is in force there. */
+  /** The configuration that the condition is about; absent: the one in force there. */
   observedGeneration?: number;
   /** One word, such as `ControllerDown`. */
   reason?: string;
-  /** In words, what must be mended. */
+  /** A sentence that says what to mend. */
   message?: string;
-  /** RFC 3339. Left out by a driver that does not know: then it is the report that first had this status. */
+  /** RFC 3339. Absent if the driver does not know it: then the first report with this status sets it. */
   lastTransitionTime?: string;
 }
 
 export interface SchedulerReport {
-  /** What is set up there; null: nothing. */
+  /** The product installed there; null: none. */
   configured: 'sunk' | 'kubernetes' | null;
   ready?: ConditionReport;
 }
 
-/** Left out of what is there: what could not be asked for. */
+/** The storage that a cluster has; facts that could not be read are absent. */
 export interface StorageReport {
   ceph?: boolean;
   weka?: boolean;
   nfs?: boolean;
   quotaBytes?: number;
-  /** What the cluster's shared volume asked for: neither the quota nor what was bought. */
+  /** The request of the cluster's shared volume, which is neither the quota nor the purchased size. */
   sharedVolumeBytes?: number;
-  /** Of Ceph or NFS. */
+  /** The readiness of Ceph or NFS. */
   ready?: ConditionReport;
 }
 
 /** The Kubernetes API of a cluster, and the versions there. */
 export interface KubernetesReport {
-  /** `https://…`, as kubectl reaches it. */
+  /** `https://…`, the address for kubectl. */
   server: string;
-  /** PEM; left out when the server's certificate is one that everyone trusts. */
+  /** PEM; absent if the server's certificate is publicly trusted. */
   certificateAuthority?: string;
-  /** What its certificate names, where that is not in `server`. */
+  /** The name in its certificate, if `server` has another. */
   tlsServerName?: string;
   ready: boolean;
-  /** The version that the control plane runs, and so the one that its nodes are to run. */
+  /** The control plane's version, which its nodes are to run too. */
   version?: string;
-  /** The oldest version that a node runs. */
+  /** The oldest version among the nodes. */
   kubeletVersion?: string;
 }
 
@@ -179,76 +179,76 @@ export interface GpuPod {
   gpus: number;
 }
 
-/** What either side of a cluster says of itself, all of it, each time it is asked. What it cannot tell is left out. */
+/** The complete report of one side of a cluster, made anew by each observation. Unknown facts are absent. */
 export interface SideReport {
-  /** The configuration that is in force there, 0 before the first. */
+  /** The configuration version in force there, 0 before the first. */
   desiredGeneration: number;
   controlPlaneReady: boolean;
   scheduler?: SchedulerReport;
   storage?: StorageReport;
-  /** Slurm's side has one where Slurm runs on Kubernetes and that is not a side of its own. */
+  /** On Slurm's side, set only if Slurm runs on Kubernetes and Kubernetes is not a side of its own. */
   kubernetes?: KubernetesReport;
-  /** Left out: which there are could not be asked for. */
+  /** Absent: the list of machines could not be read. */
   machines?: readonly MachineReport[] | undefined;
-  /** Kubernetes: who holds GPUs, those that hold the most first; left out where that is not known. */
+  /** Pods that hold GPUs, the largest holders first (Kubernetes only); absent if unknown. */
   pods?: readonly GpuPod[];
-  /** In words, what must be mended there by a person; null when nothing must. */
+  /** A sentence that says what a person must mend there; null for no fault. */
   failure: string | null;
 }
 
-/** What the Kubernetes side says. Its configuration is the one with which it was asked: there is nothing to be taken over. */
+/** The report of the Kubernetes side. Its configuration is always the requested one: Kubernetes has nothing to apply. */
 export type KubernetesSideReport = Omit<SideReport, 'desiredGeneration'>;
 
-/** A host that has not confirmed the newest list: of people who were on it before, processes may go on there. */
+/** A host that has not confirmed the newest list: removed people may still have processes there. */
 export interface WaitingHost {
-  /** The Slurm node, or the address that it is managed by. */
+  /** The Slurm node's name, or the host's management address. */
   host: string;
-  /** What it has; left out where that is none, or not known. */
+  /** The list generation that the host has; absent if none, or unknown. */
   generation?: number;
   listVersion?: number;
   message: string;
-  /** RFC 3339. Left out by a driver: then it is the report that first named it. */
+  /** RFC 3339. Drivers leave it out: the first report that named the host sets it. */
   since?: string;
 }
 
-/** What the Slurm side says. Its `failure` is what stands in the way of the manifest. */
+/** The report of the Slurm side. Its `failure` says why the manifest cannot be applied. */
 export interface SlurmReport extends SideReport {
-  /** The manifest that is in force there, 0 before the first. */
+  /** The manifest generation in force there, 0 before the first. */
   manifestGeneration: number;
-  /** Left out: Slurm did not say which jobs run. */
+  /** Absent: Slurm did not return the running jobs. */
   runningJobs?: readonly RunningJob[];
-  /** Those that wait, the first to start first. */
+  /** Waiting jobs, the first to start first. */
   pendingJobs?: readonly PendingJob[];
-  /** How many more run and wait than are named. */
+  /** The numbers of running and waiting jobs beyond those listed. */
   moreJobs?: { running: number; pending: number };
-  /** Whether Slurm shows people only their own (`PrivateData`); left out where it is not known. */
+  /** Whether Slurm hides other people's jobs (`PrivateData`); absent if unknown. */
   jobsArePrivate?: boolean;
-  /** Whether it shows people only their own GPU time (`PrivateData`); left out where it is not known. */
+  /** Whether Slurm hides other people's GPU time (`PrivateData`); absent if unknown. */
   usageIsPrivate?: boolean;
-  /** Days of GPU time as Slurm's accounting has them, where some were read; left out where it has no accounting. */
+  /** Days of GPU time from Slurm's accounting, if some were read; absent for a cluster without accounting. */
   gpuDays?: readonly GpuDay[];
-  /** Left out: as the login nodes show. */
+  /** Absent: follows from the login nodes. */
   loginMode?: LoginMode;
   loginNodes: readonly LoginNodeReport[];
   /**
-   * The version of the organization's list that its accounts are of, from the manifest in force. 0, or left out: of
-   * none, so that only those named in `accounts` are there.
+   * The version of the organization's list that the accounts in force are from. 0 or absent: no list, so that only
+   * the people in `accounts` have accounts.
    */
   listVersion?: number;
   /**
-   * The accounts of which the cluster says something of its own, in place of what that version says of them; one that
-   * should be there and is not has no keys and waits for one.
+   * The accounts that differ from that version, as the cluster reports them; a missing account is reported without
+   * keys and as waiting for one.
    */
   accounts: readonly AccountReport[];
-  /** Who did not answer: the controller, so that this is no observation of the cluster, or no host, so that it is none at all. */
+  /** Hosts without an answer. `controller`: the cluster was not observed; `all`: no host was. */
   silent?: 'controller' | 'all';
-  /** Values of the Slurm account and of its people that are set there; left out where they are not known. */
+  /** Limits set on the Slurm account and on its people; absent if unknown. */
   limits?: readonly SlurmLimit[];
-  /** What is missing for logins into jobs, and on which hosts. */
+  /** Missing prerequisites of logins into jobs, with the hosts that lack them. */
   jobLogins?: readonly string[];
-  /** Those that are furthest behind; 50 at most. */
+  /** The hosts that are furthest behind, at most 50. */
   waiting?: readonly WaitingHost[];
-  /** Something there is not as the manifest in force says, and applying that again mends it. */
+  /** The cluster's state has drifted from the manifest in force; applying that again repairs it. */
   drifted?: true;
 }
 
@@ -281,7 +281,7 @@ export interface AccessListUser {
   shell: string;
 }
 
-/** The list of one cluster, and how far its delivery has come. A withdrawn one is empty. */
+/** The list of one cluster and its generation. A withdrawn list is empty. */
 export interface AccessList {
   clusterId: string;
   generation: number;
@@ -292,8 +292,8 @@ export interface AccessList {
 }
 
 /**
- * A member's entry: everyone who holds `clusters.ssh` by any path has one, with or without a key. Keys that lapsed are left
- * out, and the account stays for as long as there are any: that it goes ends jobs, which the passing of time must not.
+ * A member's entry: everyone who holds `clusters.ssh` in any way has one, with or without a key. Lapsed keys are left out,
+ * but the account stays while the person has any key: removing an account ends its jobs, and mere passing of time must not.
  */
 export function accessListUser(member: Member): AccessListUser | undefined {
   const held = effectivePermissions(member.role, member.permissions);
@@ -310,7 +310,7 @@ export function accessListUser(member: Member): AccessListUser | undefined {
   };
 }
 
-/** Whether a person's entry stands as it should; undefined: they have, or should have, none. */
+/** Compares an entry with the required one; undefined: no entry. */
 export function isSameEntry(a: AccessListUser | undefined, b: AccessListUser | undefined): boolean {
   if (!a || !b) return a === b;
   return (
@@ -324,7 +324,7 @@ export function isSameEntry(a: AccessListUser | undefined, b: AccessListUser | u
   );
 }
 
-/** A digest of a list, its users by ID; two lists are the same list exactly when their digests are equal. */
+/** A digest of a list, its users sorted by ID; two lists are equal exactly when their digests are. */
 export function accessListHash(users: readonly Omit<AccessListUser, 'keyFingerprints'>[]): string {
   const hash = createHash('sha256');
   for (const user of users) {
@@ -335,10 +335,10 @@ export function accessListHash(users: readonly Omit<AccessListUser, 'keyFingerpr
   return `sha256:${hash.digest('hex')}`;
 }
 
-/** The contract has `rejected` as well: Platform takes every list. */
+/** The contract also has `rejected`, which is never used: Platform accepts every list. */
 export type AccessListState = 'pending' | 'accepted' | 'converged' | 'stale' | 'failed';
 
-/** How far the delivery of a list has come. Times in milliseconds since 1970. */
+/** The progress of a list's delivery to a cluster. Times in ms since 1970. */
 export interface Delivery {
   generation: number;
   observation:
@@ -355,7 +355,7 @@ export function accessListState(delivery: Delivery): AccessListState {
   return isEverywhere(observation, generation) ? 'converged' : 'accepted';
 }
 
-/** Whether people can rely on the list, and no host has an older one: who is not on it any more may have processes there. */
+/** True if the list is in force on every host; on a host with an older list, removed people may still have processes. */
 function isEverywhere(
   { manifestGeneration, waiting }: NonNullable<Delivery['observation']>,
   generation: number,
@@ -363,7 +363,7 @@ function isEverywhere(
   return manifestGeneration >= generation && waiting.length === 0;
 }
 
-/** What the cluster itself last reported of the list; null when it never reported. */
+/** The state in the cluster's own last report of the list; null before the first. */
 export function observationState(delivery: Delivery): 'pending' | 'converged' | 'failed' | null {
   const { observation } = delivery;
   if (!observation) return null;
@@ -371,7 +371,7 @@ export function observationState(delivery: Delivery): 'pending' | 'converged' | 
   return isEverywhere(observation, delivery.generation) ? 'converged' : 'pending';
 }
 
-/** Whether a report made at `observedAt` still counts. */
+/** True while a report of `observedAt` is recent enough to rely on. */
 export function isRecent(observedAt: number, now: number): boolean {
   return now - observedAt <= observationFreshnessMs;
 }

@@ -1,4 +1,4 @@
-/** Roles, permission keys and what they include (contract, "Roles and permissions"), and permissions that end by themselves. */
+/** Roles, permission keys and their inclusions (contract, "Roles and permissions"), and the ends of permissions. */
 import { forbidden, invalidState } from '../error.ts';
 import { warningMs } from './lapse.ts';
 
@@ -10,7 +10,7 @@ interface Permission {
   implies: readonly string[];
 }
 
-/** Every key that can be granted to a member, with the keys it includes directly. */
+/** Every permission key that can be granted to a member, with the keys that it includes directly. */
 export const permissionCatalog = [
   { key: 'clusters.read', description: 'See clusters, their machines and storage', implies: [] },
   { key: 'clusters.ssh', description: 'Log in to Slurm clusters over SSH', implies: [] },
@@ -52,17 +52,17 @@ const byKey = new Map<string, Permission>(
 );
 const everyKey: ReadonlySet<string> = new Set(byKey.keys());
 
-/** Whether `key` is one that can be granted to a member. */
+/** Checks that `key` can be granted to a member. */
 export function isPermissionKey(key: string): key is PermissionKey {
   return byKey.has(key);
 }
 
-/** The keys that include `key`, itself among them: holding any of them is holding it. */
+/** The keys that include `key`, itself among them: each of them is enough to hold `key`. */
 export function keysIncluding(key: PermissionKey): PermissionKey[] {
   return permissionCatalog.map((permission) => permission.key).filter((held) => closureOf([held]).has(key));
 }
 
-/** By which way someone holds a permission: their role, itself, or one that includes it. */
+/** How a person holds a permission: by role, by the key itself, or by a key that includes it. */
 export function wayTo(
   key: PermissionKey,
   { role, permissions = [] }: { role?: Role; permissions?: readonly string[] },
@@ -72,20 +72,20 @@ export function wayTo(
   return closureOf(permissions).has(key) ? 'included' : undefined;
 }
 
-/** Every key a member holds, by role or by grant, inclusions followed. An owner and an admin hold all. */
+/** Every key a member holds by role or grant, inclusions followed. Owners and admins hold all keys. */
 export function effectivePermissions(role: Role, granted: readonly string[]): ReadonlySet<string> {
   return role === 'member' ? closureOf(granted) : everyKey;
 }
 
 /**
- * Whether a person sees all clusters of the organization: who may list them, and who manages members, to see what their
- * changes do. Others see only the clusters that they have access to.
+ * True for people who see all clusters of the organization: those who may list clusters, and those who manage members
+ * and need to see the effects. Others see only the clusters that they have access to.
  */
 export function seesClusters(held: ReadonlySet<string>): boolean {
   return held.has('clusters.read') || held.has('members.manage');
 }
 
-/** What is said in place of a fault to those who do not see the cluster, and can do nothing about it. */
+/** Replaces the text of a fault for people who do not see the cluster and cannot mend it. */
 export const hiddenFault = 'Your administrator has been told.';
 
 export function withoutFaultDetails<T extends { message?: string }>(state: T): T {
@@ -103,10 +103,10 @@ export function closureOf(keys: readonly string[]): Set<string> {
   return held;
 }
 
-/** The keys that stand for a role: reported for an owner or an admin, and never granted. */
+/** The keys that represent a role: reported for an owner or admin, and never granted. */
 export const roleKeys = { owner: 'organization.owner', admin: 'organization.admin' } as const;
 
-/** Every key there is, as the API tells: `implies` with inclusions followed. */
+/** Every key as the API reports it: `implies` lists direct and indirect inclusions. */
 export const fullCatalog: readonly Permission[] = [
   ...permissionCatalog.map((permission) => ({
     ...permission,
@@ -124,7 +124,7 @@ export const fullCatalog: readonly Permission[] = [
   },
 ];
 
-/** Presets of keys with a name. Granting one grants its keys; the name is not kept. */
+/** Named presets of keys. Granting a preset grants its keys; the name is not stored. */
 export const permissionProfiles = [
   {
     name: 'Engineer',
@@ -135,11 +135,11 @@ export const permissionProfiles = [
 
 export interface GrantedPermission {
   key: string;
-  /** RFC 3339 in UTC, from which on it is not held; null: it has no end. */
+  /** RFC 3339 in UTC, the first moment at which it is no longer held; null: no end. */
   expiresAt: string | null;
 }
 
-/** The later of two ends; null is the latest. */
+/** The later of two ends; null, no end, is the latest. */
 export function laterEnd(one: string | null, other: string | null): string | null {
   if (one === null || other === null) return null;
   return one > other ? one : other;
@@ -163,7 +163,7 @@ export interface Holdings {
   endOf(key: string): string | null;
 }
 
-/** What an owner and an admin hold has no end. */
+/** The permissions of owners and admins have no end. */
 export function heldUntil(role: Role, granted: readonly GrantedPermission[]): Holdings {
   if (role !== 'member') return { has: () => true, endOf: () => null };
   const all = granted.flatMap(({ key, expiresAt }) =>
@@ -174,8 +174,8 @@ export function heldUntil(role: Role, granted: readonly GrantedPermission[]): Ho
 }
 
 /**
- * Throws `forbidden` where someone who holds `held` may not give `wanted` to a member who has `before`: what is added, or
- * goes on for longer, they must hold themselves for at least as long.
+ * Throws `forbidden` if a granter who holds `held` may not change a member's permissions from `before` to `wanted`:
+ * they must hold each added or extended permission themselves for at least as long.
  */
 export function requireMayGrant(
   held: Holdings,
@@ -196,10 +196,10 @@ export function requireMayGrant(
   }
 }
 
-/** For so long after its end a key is not given anew by a set that says nothing of its end: the set may be older than the end. */
+/** For this long after its end, a set without ends cannot grant a key anew: the client may have read the set before the end. */
 export const endStaysMs = 86_400_000;
 
-/** Throws `invalid_state` where a set names a key that has `ended` lately, and no end for it. */
+/** Throws `invalid_state` if a set contains a key that `ended` recently, and gives no end for it. */
 export function requireEndSaid(
   keys: readonly string[],
   ends: ReadonlyMap<string, string | null>,
@@ -214,9 +214,9 @@ export function requireEndSaid(
 }
 
 /**
- * Notices to a member about permissions that end soon, a sentence for each end time; none for a permission that another key
- * keeps. They begin a week before the end, or in the second half of a term shorter than two weeks, counted from `since`: when
- * the membership last changed. The end that a review gave (`reviewed`) is said from the beginning.
+ * Notices to a member about permissions that end soon, one sentence per end time; none if another key keeps the
+ * permission. They begin a week before the end, or in the second half of a term shorter than two weeks, counted from
+ * `since`, the last change of the membership. The end that a review gave (`reviewed`) is announced at once.
  */
 export function endNotices(
   {
@@ -276,7 +276,7 @@ export function forGood(keys: readonly string[]): GrantedPermission[] {
   return [...new Set(keys)].sort().map((key) => ({ key, expiresAt: null }));
 }
 
-/** Throws `forbidden` for anyone who does not hold a permission of the organization's own. */
+/** Throws `forbidden` unless the organization itself gave the caller the permission. */
 export function requireHeld(held: ReadonlySet<string> | undefined, key: PermissionKey): void {
   if (!held?.has(key)) throw forbidden(`This needs the permission ${key} in the organization.`);
 }

@@ -1,4 +1,4 @@
-/** Access requests: what a member asks for, how long it waits, and what it comes to. */
+/** Access requests: the requested permissions, the time after which an open request lapses, and its outcome. */
 import { invalidState } from '../error.ts';
 import { type GrantedPermission, type Holdings, withLatestEnds } from './permission.ts';
 
@@ -7,10 +7,10 @@ export interface AccessRequest {
   organizationId: string;
   userId: string;
   email: string;
-  /** On account of which it is asked; null: of none. */
+  /** The cluster that the request is about; null for none. */
   clusterId: string | null;
   permissions: readonly string[];
-  /** From the approval on; null: without an end. */
+  /** Hours from the approval on; null: without an end. */
   hours: number | null;
   reason: string;
   state: 'open' | 'approved' | 'declined' | 'withdrawn';
@@ -18,7 +18,7 @@ export interface AccessRequest {
   decidedAt: string | null;
   decidedBy: string | null;
   decisionReason: string | null;
-  /** Until when it was approved; null: without an end, or not at all. */
+  /** The end of the approved permissions; null: approved without an end, or not approved. */
   expiresAt: string | null;
 }
 
@@ -26,7 +26,7 @@ const mostOpenRequests = 5;
 const lapseMs = 14 * 86_400_000;
 const hourMs = 3_600_000;
 
-/** What was asked for before this waits no longer, in ms since 1970. */
+/** Open requests from before this time (ms since 1970) have lapsed. */
 export function requestsLapseBefore(now: number): number {
   return now - lapseMs;
 }
@@ -42,7 +42,7 @@ export function requestState(
   return request.state === 'open' && requestLapsesAt(request) <= now ? 'lapsed' : request.state;
 }
 
-/** Whether what was approved, and has not ended, is not held any more: someone took it away. */
+/** True if approved permissions were taken away before their end. */
 export function isTakenAway(
   { state, permissions, expiresAt }: Pick<AccessRequest, 'state' | 'permissions' | 'expiresAt'>,
   held: Pick<Holdings, 'has'>,
@@ -52,7 +52,7 @@ export function isTakenAway(
   return state === 'approved' && !hasEnded && !permissions.every((key) => held.has(key));
 }
 
-/** Throws `invalid_state` for a request that waits for nothing any more. */
+/** Throws `invalid_state` for a request that is decided, withdrawn or lapsed. */
 export function requireOpenRequest(request: AccessRequest, now: number): void {
   const state = requestState(request, now);
   if (state === 'open') return;
@@ -66,7 +66,7 @@ export function requireOpenRequest(request: AccessRequest, now: number): void {
   throw invalidState(`This request ${texts[state]}.`);
 }
 
-/** Throws `invalid_state` where a member who holds `held` has nothing to gain, or has asked for too much. */
+/** Throws `invalid_state` if the member holds all of it, has asked for the same, or has too many open requests. */
 export function requireWorthAsking(
   wanted: Pick<AccessRequest, 'permissions' | 'clusterId'>,
   held: Holdings,
@@ -93,7 +93,7 @@ export function approvedEnd(
   return hours === null ? null : new Date(now + hours * hourMs).toISOString();
 }
 
-/** What a member has once keys were approved until `end`; what they hold for longer stays. */
+/** A member's permissions after an approval until `end`; a later end of their own stays. */
 export function withApproved(
   before: readonly GrantedPermission[],
   keys: readonly string[],

@@ -1,4 +1,4 @@
-/** An access review: everyone with access in an organization, in an order and as a table for spreadsheets, and reviews of members' access. */
+/** Access reviews: the sorted list of everyone with access in an organization, its CSV table, and periodic reviews of members' access. */
 import { csv } from '../text.ts';
 import type { Grant } from './grant.ts';
 import { dayMs } from './lapse.ts';
@@ -12,7 +12,7 @@ import {
 } from './permission.ts';
 import { opensText, type WayIn, wayText } from './ways-in.ts';
 
-/** A person: what is not known, or not for the reader, is absent. */
+/** A person in the review; facts that are unknown, or hidden from the reader, are absent. */
 export interface Reviewed {
   userId: string;
   name: string;
@@ -23,12 +23,12 @@ export interface Reviewed {
   memberSince?: string;
   signedInAt?: string;
   loggedInAt?: string;
-  /** Until when owners can keep what the last review gave an end. */
+  /** Until when owners can keep the permissions that the last review gave an end. */
   keepBy?: string;
   permissions?: readonly string[];
-  /** Of the permissions that end by themselves, when. */
+  /** The end of each permission that has one. */
   ends?: Readonly<Record<string, string>>;
-  /** The first to end first. */
+  /** The grant that ends first comes first. */
   grants?: readonly Grant[];
   ways?: readonly WayIn[];
   account?: 'ready' | 'waiting_for_key' | 'none';
@@ -75,7 +75,7 @@ function textOf({
   return [name, email, username, role, account, ...held, ...grants.map(grantText), ...said].join('\n');
 }
 
-/** In order; people who lack a fact come last, whichever way the order goes. Equal ones are in order of their addresses. */
+/** Sorts by a column, then by address; people without a value come last in either direction. */
 export function sortReview(people: readonly Reviewed[], sort: ReviewSort, isDescending: boolean): Reviewed[] {
   const keyed = people.map((person) => ({ person, key: keyOf(person, sort) }));
   keyed.sort((one, other) => {
@@ -90,7 +90,7 @@ export function sortReview(people: readonly Reviewed[], sort: ReviewSort, isDesc
 const roles = { owner: '1', admin: '2', member: '3' } as const;
 const order = { role: '1', granted: '2', included: '3' } as const;
 
-/** Empty where there is nothing to order by. */
+/** The sort key; empty for a person without a value. */
 function keyOf(person: Reviewed, sort: ReviewSort): string {
   switch (sort) {
     case 'name':
@@ -120,7 +120,7 @@ function keyOf(person: Reviewed, sort: ReviewSort): string {
   }
 }
 
-/** Of the ways in to a cluster, where one was asked for. */
+/** The ends of the ways in to the selected cluster, else of all permissions and grants. */
 function endsOf({ ends = {}, grants = [], ways }: Reviewed): string[] {
   if (ways) return ways.flatMap(({ until }) => until ?? []).sort();
   return [...Object.values(ends), ...grants.flatMap((grant) => grant.expiresAt ?? [])].sort();
@@ -164,13 +164,13 @@ function linesOfCluster(people: readonly Reviewed[], cluster: string): string[][
 }
 
 /**
- * So many months after people last changed what a member holds by hand, all of it that has no end gets one, so far ahead. Owners keep
- * it as they change any other end. Roles are not reviewed: an organization could lose its last owner.
+ * `reviewMonths` after the last manual change of a member's permissions, those without an end get one, `reviewMs` ahead.
+ * Owners keep them as they change any other end. Roles are not reviewed: an organization could lose its last owner.
  */
 export const reviewMs = 30 * dayMs;
 export const monthMs = (365.25 / 12) * dayMs;
 
-/** Until when owners can keep what the last review gave an end; undefined: there is nothing of it. `from`: `Membership.reviewFrom`. */
+/** Until when owners can keep what the last review gave an end; undefined if it gave none. `from` is `Membership.reviewFrom`. */
 export function keepBy(from: string, held: readonly GrantedPermission[]): string | undefined {
   return held.some(({ expiresAt }) => expiresAt === from) ? from : undefined;
 }

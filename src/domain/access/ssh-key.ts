@@ -1,6 +1,6 @@
 /**
- * SSH public keys as people register them: one Ed25519 key in OpenSSH's format or RFC 4716's (RFC 8709; contract, "SSH key"), or
- * one in a security key (FIDO; OpenSSH, PROTOCOL.u2f) where the configuration admits those.
+ * SSH public keys as people register them: an Ed25519 key in the format of OpenSSH or RFC 4716 (RFC 8709; contract,
+ * "SSH key"), or a FIDO security key's (OpenSSH, PROTOCOL.u2f) where the configuration allows those.
  */
 import { createHash } from 'node:crypto';
 import { invalidRequest } from '../error.ts';
@@ -15,13 +15,13 @@ export type SshKeyType = (typeof keyTypes)[number];
 
 export interface SshPublicKey {
   type: SshKeyType;
-  /** `ssh-ed25519 AAAA…`, the comment dropped and the base64 written canonically. */
+  /** `ssh-ed25519 AAAA…` without a comment, in canonical base64. */
   material: string;
   /** `SHA256:` and unpadded base64, as `ssh-keygen -lf` prints it. */
   fingerprint: string;
 }
 
-/** A key that a person registered. It is theirs for good, also when it is revoked. */
+/** A registered key. It belongs to its person forever, even when revoked. */
 export interface SshKey extends SshPublicKey {
   id: string;
   userId: string;
@@ -31,13 +31,13 @@ export interface SshKey extends SshPublicKey {
   createdAt: string;
   createdByUserId: string;
   createdCommandId: string;
-  /** The generation of the person's key set that it came with. */
+  /** The generation of the person's key set that first contained it. */
   sourceRevision: number;
-  /** What the person calls it: at first the comment of the key. */
+  /** The person's name for the key; initially the key's comment. */
   label: string | null;
-  /** The address that registered it; null where that is not known. */
+  /** The source address of the registration; null if unknown. */
   createdFrom: string | null;
-  /** The last login with it and where that came from; null where none is known. */
+  /** The time and source address of the last login with it; null if none is known. */
   lastUsedAt: string | null;
   lastUsedFrom: string | null;
 }
@@ -45,17 +45,17 @@ export interface SshKey extends SshPublicKey {
 export interface SshKeySet {
   userId: string;
   generation: number;
-  /** Of the active fingerprints, in order. */
+  /** The hash of the sorted active fingerprints. */
   sourceHash: string;
   createdAt: string;
 }
 
 const keyLength = 32;
-/** OpenSSH writes `ssh:` and what a person adds. Keys for anything else, a web site for example, begin otherwise. */
+/** OpenSSH's prefix for the application of a security key; keys for web sites and other uses have another one. */
 const sshApplication = 'ssh:';
 const longestApplication = 255;
 
-/** A label as it is kept: one line that can be shown anywhere; null for none. */
+/** A label as it is stored: one visible line; null for an empty one. */
 export function keyLabel(text: string): string | null {
   return visibleName(text) || null;
 }
@@ -64,7 +64,7 @@ export interface CommentedKey extends SshPublicKey {
   comment: string;
 }
 
-/** A key as PuTTYgen saves it (RFC 4716), as the line that OpenSSH would write; any other text as it is. */
+/** Converts a key that PuTTYgen saved (RFC 4716) to OpenSSH's line; returns any other text unchanged. */
 function asLine(text: string): string {
   const block = /^---- BEGIN +SSH2 PUBLIC KEY ----\n((?:(?!\n----).)*)\n---- END +SSH2 PUBLIC KEY ----$/s;
   const [, saved] = block.exec(text.replace(/[ \t]*(\r\n?|\n)/g, '\n').replace(/\\\n/g, '')) ?? [];
@@ -76,7 +76,7 @@ function asLine(text: string): string {
   return `${type} ${encoded} ${comment}`;
 }
 
-/** What a text is that is not one public key on one line, as the sentence that refuses it; never with a part of the text. */
+/** The refusal for a text that is not one public key on one line; it never quotes the text. Undefined for a possible key. */
 function otherThanKey(text: string): string | undefined {
   if (text === '') return 'The public key is empty.';
   if (mayHavePrivateKey(text)) {
@@ -85,7 +85,7 @@ function otherThanKey(text: string): string | undefined {
   }
   if (/BEGIN +SSH2 PUBLIC KEY/.test(text) && text.split('BEGIN').length === 2)
     return 'That is a public key of RFC 4716 whose lines BEGIN and END are not whole.';
-  // Two lines pasted into one: the second key would be dropped as a comment and never work.
+  // Two keys pasted into one line: the second would be dropped as a comment and never work.
   if (/[\r\n]/.test(text) || /^\S+\s+AAAA\S*\s(.*\s)?AAAA[A-Za-z0-9+/]{40,}={0,2}(?!\S)/.test(text))
     return 'Send one public key on one line.';
   if (/^(sk-)?(ssh|ecdsa)-\S*-cert-v\d+@openssh\.com(\s|$)/.test(text))
@@ -97,8 +97,8 @@ function otherThanKey(text: string): string | undefined {
 }
 
 /**
- * Reads one public key. Throws `invalid_request` with a sentence that says what it is instead. `securityKeys`: whether keys in
- * security keys are taken.
+ * Parses one public key. Throws `invalid_request` with a sentence that says what the text is instead. `securityKeys`
+ * allows keys of security keys.
  */
 export function parseSshPublicKey(text: string, { securityKeys = false } = {}): CommentedKey {
   const line = asLine(text.trim());
@@ -139,11 +139,11 @@ export function sshFingerprint(blob: Uint8Array): string {
 export interface KeyBlob {
   /** The compressed point (RFC 8032, 5.1.5), 32 bytes. */
   point: Buffer;
-  /** What a security key signs for, at most 255 bytes; undefined for a plain key. */
+  /** The application that a security key signs for, at most 255 bytes; undefined for a plain key. */
   application: Buffer | undefined;
 }
 
-/** Reads a blob that is exactly one key of the type; undefined for anything else. Its parts are views into `blob`. */
+/** Parses a blob that is exactly one key of the type; undefined for anything else. Its parts are views into `blob`. */
 export function readKeyBlob(type: SshKeyType, blob: Buffer): KeyBlob | undefined {
   const head = Buffer.from([0, 0, 0, type.length, ...Buffer.from(type), 0, 0, 0, keyLength]);
   if (!blob.subarray(0, head.length).equals(head)) return undefined;
@@ -155,12 +155,12 @@ export function readKeyBlob(type: SshKeyType, blob: Buffer): KeyBlob | undefined
   return rest.readUInt32BE(0) === rest.length - 4 ? { point, application: rest.subarray(4) } : undefined;
 }
 
-/** Whether a key is for SSH: what a security key signs for a web site must not open a shell. */
+/** Checks that a key is for SSH: a key that a security key made for a web site must not open a shell. */
 export function isForSsh({ application }: KeyBlob): boolean {
   return application === undefined || application.toString('latin1').startsWith(sshApplication);
 }
 
-/** The y of every point whose order divides 8, canonical or not, in hex without the sign bit (as libsodium refuses them). */
+/** The y of every point whose order divides 8, canonical or not, in hex without the sign bit (libsodium's list). */
 const ofSmallOrder: ReadonlySet<string> = new Set([
   `00${'00'.repeat(31)}`,
   `01${'00'.repeat(31)}`,
@@ -171,7 +171,7 @@ const ofSmallOrder: ReadonlySet<string> = new Set([
   `ee${'ff'.repeat(30)}7f`,
 ]);
 
-/** Whether signatures by a key can be made without a secret, since its point has next to no multiples (RFC 8032, 5.1). */
+/** A small-order point has so few multiples that signatures can be forged without the secret (RFC 8032, 5.1). */
 function isOfSmallOrder(point: Buffer): boolean {
   const y = Buffer.from(point);
   y[31] = (y[31] ?? 0) & 0x7f;
@@ -180,6 +180,6 @@ function isOfSmallOrder(point: Buffer): boolean {
 
 function decodeBase64(text: string): Buffer | undefined {
   const bytes = Buffer.from(text, 'base64');
-  // Node skips what is no base64, so what does not come out the same again was none.
+  // Node skips invalid base64 characters, so valid text must encode to itself again.
   return bytes.toString('base64') === text ? bytes : undefined;
 }

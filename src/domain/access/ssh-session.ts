@@ -11,7 +11,7 @@ export interface SshSession {
   fingerprint: string;
   remoteAddress: string;
   loginNode: string;
-  /** The job that it runs in, as `squeue` prints it, and on which of its nodes; left out where it runs on the login node, or none is confirmed. */
+  /** The session's job, as `squeue` prints it, and node; absent on the login node, or until confirmed. */
   job?: string;
   jobNode?: string;
   openedAt: string;
@@ -23,7 +23,7 @@ export interface SshSession {
 export interface SessionUses {
   commands: readonly string[];
   commandCount: number;
-  /** "host:port", each once. */
+  /** Forwarded destinations, "host:port", each once. */
   forwards: readonly string[];
   forwardCount: number;
   shells: number;
@@ -45,7 +45,7 @@ export interface PastSession
     | 'jobNode'
     | 'openedAt'
   > {
-  /** The number of the entry of its end in the audit trail. */
+  /** The audit trail's entry number of the session's end. */
   seq: number;
   closedAt: string;
   reason: string;
@@ -54,21 +54,21 @@ export interface PastSession
 }
 
 export interface JobTarget {
-  /** As `squeue` prints it: `4711`, of an array `4711_3`, of a heterogeneous job `4711+1`. Left out: the person's youngest. */
+  /** As `squeue` prints it: `4711`, in an array `4711_3`, in a heterogeneous job `4711+1`. Absent: the person's newest job. */
   id?: string;
-  /** One of the job's nodes. Left out: its first. */
+  /** One of the job's nodes. Absent: the first. */
   node?: string;
 }
 
 const longestNode = 64;
-/** `+4294967295_4294967295.<node>` after `<cluster-id>.<username>`: no name has more characters. */
+/** The length of the longest valid login name: `<cluster-id>.<username>` and `+4294967295_4294967295.<node>`. */
 export const longestLoginName = 36 + 1 + 32 + 23 + longestNode;
 
 const jobSuffix = /^(?:job|(\d{1,10}(?:[_+]\d{1,10})?)(?:\.([A-Za-z0-9][A-Za-z0-9._-]*))?)$/;
 
 /**
- * `<cluster-id>.<username>` taken apart, with the job where `+job`, `+<job ID>` or `+<job ID>.<node>` follows; undefined when it
- * is not of that form.
+ * Parses `<cluster-id>.<username>`, with the job where `+job`, `+<job ID>` or `+<job ID>.<node>` follows; undefined
+ * for any other form.
  */
 export function parseLoginName(
   loginName: string,
@@ -86,7 +86,7 @@ export function parseLoginName(
   return { ...login, job: { ...(id !== undefined && { id }), ...(node !== undefined && { node }) } };
 }
 
-/** A user name holds no plus sign, a job ID may. */
+/** Splits at the first plus sign: a user name contains none, a job ID may. */
 function splitOnce(text: string): [string, string?] {
   const at = text.indexOf('+');
   return at < 0 ? [text] : [text.slice(0, at), text.slice(at + 1)];

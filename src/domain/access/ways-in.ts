@@ -1,4 +1,4 @@
-/** What gives a person access to a cluster: their role, each granted permission, each grant. */
+/** The ways in to a cluster: the role, each granted permission and each grant of a person. */
 import { present } from '../present.ts';
 import type { Grant } from './grant.ts';
 import {
@@ -9,7 +9,7 @@ import {
   type Role,
 } from './permission.ts';
 
-/** As `Side`, whose file would bring what browsers do not have. */
+/** The same as `Side`; importing its file would pull modules into the console that browsers do not have. */
 type Sides = readonly ('slurm' | 'kubernetes')[];
 
 export interface WayIn {
@@ -30,7 +30,7 @@ interface Membership {
   updatedAt: string;
 }
 
-/** What each gate asks for, and what more of it is called. */
+/** The permission that each gate requires, and the name and permission of its admin level. */
 const gates = [
   { opens: 'see', key: 'clusters.read', side: undefined },
   {
@@ -47,7 +47,7 @@ const gates = [
   },
 ] as const;
 
-/** `membership`: undefined for who is no member. */
+/** `membership` is undefined for a non-member. */
 export function waysIn(sides: Sides, membership: Membership | undefined, grants: readonly Grant[]): WayIn[] {
   return [...(membership ? byMembership(sides, membership) : []), ...grants.map(byGrant)];
 }

@@ -1,7 +1,7 @@
 /**
- * The audit trail's chain: each entry's hash covers the entry and the hash before it, so that nothing in the past can
- * be changed, dropped or put in without every later hash changing too. Anyone with the entries can check it. The installation's key,
- * an Ed25519 one, signs its heads and what goes with it: redactions, backups.
+ * The hash chain of the audit trail: each entry's hash covers the entry and the hash before it, so changing, dropping
+ * or inserting an entry changes every later hash. Anyone with the entries can verify the chain. The installation's
+ * Ed25519 key signs its heads, redactions and backups.
  */
 import {
   createHash,
@@ -39,7 +39,7 @@ export interface AuditRecord {
   details: string;
 }
 
-/** The texts of an entry that can be replaced, as when a person is erased. */
+/** The texts of an entry that a redaction can replace, as when a person is erased. */
 export type EntryTexts = Pick<AuditRecord, 'target' | 'reason' | 'source_address' | 'details'>;
 
 export interface AuditEntry {
@@ -53,24 +53,24 @@ export interface AuditEntry {
   clusterId?: string | null | undefined;
   subjectUserId?: string | null | undefined;
   reason: string;
-  /** Left out: it came over no network. */
+  /** Absent: the request did not come over a network. */
   sourceAddress?: string;
   /** `done`, or `refused: ` and the error code. */
   result: string;
   details?: string | undefined;
 }
 
-/** An entry about a session of the gateway: it happened before it is written down. */
+/** An entry about a session of the gateway. Its time is that of the event, which is earlier than the write. */
 export type SessionEntry = AuditEntry & {
   at: string;
   clusterId: string;
-  /** What it tells of, where it is the opening or the end of one. */
+  /** The session, in an entry about its start or end. */
   session?: SshSession;
-  /** At its end, where that is known. */
+  /** At the session's end, if known. */
   uses?: SessionUses;
 };
 
-/** What the hash of an entry is made over, behind the hash of the one before it. The API leaves out what is null. */
+/** The text that is hashed for an entry. Null fields are included; the API leaves them out. */
 function auditText(previous: string, entry: AuditRecord): string {
   return JSON.stringify([
     previous,
@@ -96,28 +96,28 @@ export function auditHash(previous: string, entry: AuditRecord): string {
 }
 
 interface Signature {
-  /** Which key signed, as `auditPublicKey` writes keys. */
+  /** The key that signed, in the format of `auditPublicKey`. */
   key: string;
   /** Ed25519 (RFC 8032), base64. */
   signature: string;
 }
 
 /**
- * That texts of an entry were replaced, as when a person is erased. The entry keeps its hash and so its place in the chain,
- * and the installation's key signs what the entry says now: without that key, no text can be replaced, or replaced again.
+ * A signed replacement of an entry's texts, as when a person is erased. The entry keeps its hash and so its position
+ * in the chain, and the installation's key signs the new texts: without that key, no text can be replaced again.
  */
 export interface Redaction extends Signature {
   /** RFC 3339. */
   at: string;
-  /** Whether it is there because the chain broke at this entry, and an operator on the host accepted that. */
+  /** Set if the chain broke at this entry and an operator on the host accepted the break. */
   accepted?: true;
 }
 
 export type ChainedEntry = AuditRecord & { hash: string; redaction?: Redaction | null | undefined };
 
 /**
- * What is signed of a redaction: the entry as it is now (its hash behind ''), between the hash before it and its own. `accepted`: of
- * a break that was accepted, which is no redaction by its signature either.
+ * The text that is signed for a redaction: the hash before the entry, its own hash, and a hash of the entry as it is now
+ * (behind ''). The text of an accepted break (`accepted`) differs, so that its signature is not valid for a redaction.
  */
 function redactionText(
   previous: string,
@@ -129,8 +129,8 @@ function redactionText(
 }
 
 /**
- * The first entry that does not follow from the one before it; undefined when all do. `previous` is the last good one.
- * `isTrusted`: whether redactions signed with a key count; left out: with any.
+ * The first entry that does not follow from the one before it; undefined for an intact chain. `previous` is the last
+ * good one. `isTrusted` says whether redactions signed with a key count; the default trusts every key.
  */
 export function findBreak<E extends ChainedEntry>(
   previous: { seq: number; hash: string },
@@ -145,7 +145,7 @@ export function findBreak<E extends ChainedEntry>(
   return undefined;
 }
 
-/** Whether no entry is missing before it; where a break was accepted, entries may be. */
+/** Checks that the entry's number follows; at an accepted break, entries may be missing. */
 function isNext(last: number, { seq, redaction }: ChainedEntry): boolean {
   return redaction?.accepted ? seq > last : seq === last + 1;
 }
@@ -158,7 +158,7 @@ function follows(previous: string, entry: ChainedEntry, isTrusted: (key: string)
 
 interface AuditHead {
   seq: number;
-  /** Of that entry, as `auditHash` makes it. */
+  /** The entry's hash, as `auditHash` makes it. */
   hash: string;
   /** When it was signed, RFC 3339. */
   at: string;
@@ -169,14 +169,14 @@ export function headText({ seq, hash, at }: AuditHead, kind: 'head' | 'checkpoin
 }
 
 /**
- * A head is an entry's number and hash, and so stands for the whole trail up to it. With write access to the database one can
- * recompute the whole chain, but not sign it without the installation's key.
+ * A head is an entry's number and hash, and so commits to the whole trail up to it. Write access to the database is
+ * enough to recompute the chain, but not to sign it without the installation's key.
  */
 export interface SignedHead extends AuditHead, Signature {}
 
 /**
- * Where the trail begins: the installation deleted the entries before it, and its key signs this head as a checkpoint. The
- * signature of an ordinary head does not count, so that a truncated trail cannot pass one off as its beginning.
+ * The new start of a truncated trail: the installation deleted the entries before it, and its key signs this head as a
+ * checkpoint. The signature of an ordinary head does not count, so a truncated trail cannot pass one off as its beginning.
  */
 export type AuditCheckpoint = SignedHead;
 
@@ -187,12 +187,12 @@ export function auditPublicKey(key: KeyObject): string {
   return `${prefix}${key.export({ type: 'spki', format: 'der' }).toString('base64')}`;
 }
 
-/** Whether a text is a public key as `auditPublicKey` writes it. */
+/** Checks that a text is a public key in the format of `auditPublicKey`. */
 export function isAuditPublicKey(text: string): boolean {
   return parseKey(text) !== undefined;
 }
 
-/** Whether the key that the head names has signed it. Whether that key is to be trusted, the caller decides. */
+/** Verifies the signature with the key that the head names. The caller decides whether that key is trusted. */
 export function isSignedHead(head: SignedHead): boolean {
   return isSigned(headText(head), head);
 }
@@ -201,7 +201,7 @@ export function isSignedCheckpoint(checkpoint: AuditCheckpoint): boolean {
   return isSigned(headText(checkpoint, 'checkpoint'), checkpoint);
 }
 
-/** Whether a key, as `auditPublicKey` writes it, has signed a text. */
+/** Verifies a signature by a key in the format of `auditPublicKey`. */
 export function isSigned(text: string, by: Signature): boolean {
   const key = parseKey(by.key);
   return key !== undefined && verify(null, Buffer.from(text), key, Buffer.from(by.signature, 'base64'));
@@ -219,30 +219,30 @@ function parseKey(text: string): KeyObject | undefined {
 }
 
 export interface AuditKey {
-  /** As `auditPublicKey` writes it. */
+  /** In the format of `auditPublicKey`. */
   publicKey: string;
-  /** Those of before, whose signatures still count; the keys themselves are gone. */
+  /** Former public keys, whose signatures still count; their private keys are deleted. */
   formerKeys: readonly string[];
   sign(head: AuditHead): SignedHead;
   signCheckpoint(head: AuditHead): AuditCheckpoint;
-  /** The keyed hash that is kept of an erased person's identity, the same by every later key; without one it cannot be traced back. */
+  /** A keyed hash of an erased person's identity, which stays the same under later keys and cannot be reversed without a key. */
   markIdentity(issuer: string, subject: string): string;
   /**
-   * Vouches for an entry as it is given, behind an entry with the hash `previous`. `accepted`: as a break that was accepted, which the
-   * entry stays when its texts are replaced later.
+   * Signs the current texts of an entry that follows an entry with the hash `previous`. `accepted` marks an accepted
+   * break; the entry stays one when its texts are replaced later.
    */
   signRedaction(previous: string, entry: ChainedEntry, at: string, accepted?: true): Redaction;
   signBackup(manifest: string): Signature;
 }
 
-/** What the signature of a backup is made over; no head of the trail reads like it. */
+/** The text that is signed for a backup; it differs from the text of every signed head. */
 export function backupText(manifest: string): string {
   return `andromeda backup\n${manifest}`;
 }
 
 /**
- * A new key (PKCS #8 as PEM). In front of it, as far as it takes the place of another, are what hashes of identities are made with,
- * and the public keys whose signatures still count: not that of a `stolen` one.
+ * A new key (PKCS #8 as PEM). A successor's text begins with the secret for hashes of identities and the public keys
+ * whose signatures still count; a `stolen` key is not among those.
  */
 export function makeAuditKey(former?: { text: string; title: string; stolen: boolean }): string {
   const pem = generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
@@ -265,7 +265,7 @@ function readAuditKey(text: string, name: string) {
   };
 }
 
-/** Throws `invalid_state` with a sentence that begins with `name`. It quotes nothing of the text. */
+/** Throws `invalid_state` with a sentence that begins with `name`. It quotes no part of the secret text. */
 export function parseAuditKey(text: string, name: string): AuditKey {
   const { key, publicKey, formerKeys, marks } = readAuditKey(text, name);
   const signed = (text: string) => ({
@@ -305,14 +305,14 @@ function readKey(text: string, name: string): KeyObject {
     const key = createPrivateKey(text);
     if (key.asymmetricKeyType === 'ed25519') return key;
   } catch {
-    // What went wrong may quote the key.
+    // The error may quote the key, so it is dropped.
   }
   throw invalidState(
     `The key in ${name} cannot be used: it holds no Ed25519 key. ${spoiltKeyAdvice('audit')}`,
   );
 }
 
-/** The public keys whose signatures count, that of the key that signs first. */
+/** The public keys whose signatures count; the signing key is the first. */
 export function trustedKeys(held: HeldKeys<AuditKey>): string[] {
   const keys = allKeys(held);
   return [

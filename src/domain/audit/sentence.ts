@@ -1,10 +1,10 @@
 /**
- * An entry of the audit trail as a sentence: who did what to whom on which cluster, and why. The console and the command line
- * show the same one.
+ * Formats an entry of the audit trail as a sentence: who did what to whom on which cluster, and why. The console and
+ * the command line show the same sentence.
  */
 import { permissionLabels } from '../access/permission.ts';
 
-/** An entry as the API shows it, as far as a sentence needs it. */
+/** The fields of the API's audit entry that a sentence needs. */
 export interface NamedEntry {
   operation: string;
   target: string;
@@ -33,7 +33,7 @@ function isRefused({ result }: Pick<NamedEntry, 'result'>): boolean {
   return result !== 'done';
 }
 
-/** An entry as a sentence, in parts. `refused` is why it was not done. */
+/** The parts of the sentence; `refused` is the reason for the refusal. */
 export function auditSentence(entry: NamedEntry): {
   parts: SentencePart[];
   reason: string;
@@ -48,7 +48,7 @@ export function auditSentence(entry: NamedEntry): {
   });
   parts.push(...filled(rest, values));
   if (!isRefused(entry)) return { parts, reason: entry.reason };
-  // The gateway has no reason of the person's, and says why in its place.
+  // The gateway's own reason takes the position of the person's, who gave none.
   const isOfGateway = entry.operation === 'ssh.login.refused';
   const code = entry.result.replace(/^refused(: )?/, '');
   return isOfGateway
@@ -85,7 +85,7 @@ function changePhrase({ operation }: NamedEntry, { given, taken }: Values): stri
     : `took|take {taken} from {subject}${where}`;
 }
 
-/** The verb as what was done and as what was tried, and what follows it. Operations of other versions have one as well. */
+/** The verbs for a done and a refused operation, and the rest of the phrase. Operations of other versions get a generic phrase. */
 function phraseOf(operation: string, phrase = phrases[operation]): { verbs: [string, string]; rest: string } {
   const [, done = '', tried = '', rest = ''] =
     /^(\S+)\|(\S+) (.*)$/.exec(phrase ?? `did|do ${operation}[ on {target}]`) ?? [];
@@ -94,7 +94,7 @@ function phraseOf(operation: string, phrase = phrases[operation]): { verbs: [str
 
 type Values = Partial<Record<string, SentencePart>>;
 
-/** What a placeholder stands for where the entry does not say. */
+/** Fallbacks for placeholders that the entry has no value for. */
 const generic: Readonly<Record<string, string>> = {
   subject: 'a person',
   organization: 'an organization',
@@ -102,7 +102,7 @@ const generic: Readonly<Record<string, string>> = {
   relation: 'Kubernetes access',
 };
 
-/** Fills a phrase in; what is in brackets is left out where one of its placeholders has no value. */
+/** Fills the placeholders of a phrase; text in brackets is dropped if one of its placeholders has no value. */
 function filled(phrase: string, values: Values): SentencePart[] {
   const isKnown = (text: string) => [...text.matchAll(/\{(\w+)\}/g)].every(([, name = '']) => values[name]);
   const text = phrase.replace(/\[([^\]]*)\]/g, (_, part: string) => (isKnown(part) ? part : ''));
@@ -161,7 +161,7 @@ function withLabels(text: string): string {
   return text.replace(anyKey, (key) => permissionLabels[key as keyof typeof permissionLabels]);
 }
 
-/** What a change of permissions, written as `permissions A → B`, gave and took. */
+/** The permissions given and taken by a change, parsed from `permissions A → B`. */
 function changeOf(details: string): { given: string; taken: string } | undefined {
   const [, before, after] = /^permissions (.*) → (.*)$/.exec(details) ?? [];
   if (before === undefined || after === undefined) return undefined;
@@ -192,8 +192,8 @@ const stepsOf = (kind: (typeof kinds)[number]) => ({
 });
 
 /**
- * What each operation of the audit trail is in words, behind the name of who did it: the verb as it was done and as it was tried,
- * then the rest. `{subject}` is the person it was done to; what is in brackets is left out where the entry does not say it.
+ * The phrase of each operation, which follows the name of the actor: the verb as done and as tried, then the rest.
+ * `{subject}` is the person affected; text in brackets is dropped if the entry lacks its values.
  */
 const phrases: Readonly<Record<string, string>> = {
   registerSshKey: 'added|add an SSH key[ ({details})]',
@@ -217,7 +217,7 @@ const phrases: Readonly<Record<string, string>> = {
   'ssh.session.opened': 'logged|log in over SSH[ to {cluster}]',
   'ssh.session.closed': '’s|’s SSH session[ on {cluster}] ended',
   furtherRefusals: 'had|have further attempts refused within a minute[: {details}]',
-  // Of labs.
+  // Operations in an organization.
   addMember: 'added|add {subject} to {organization}[ as {role}]',
   setMemberRole: 'changed|change the role of {subject}[ to {after}][ in {organization}]',
   setMemberUsername: 'set|set the login name of {subject}[ to {after}][ in {organization}]',
@@ -232,7 +232,7 @@ const phrases: Readonly<Record<string, string>> = {
   setSchedulerConfiguration: 'changed|change the Slurm configuration of {cluster}[ ({details})]',
   setDefaultSchedulerConfiguration:
     'changed|change the Slurm configuration of new clusters[ in {organization}][ ({details})]',
-  // Of operators.
+  // Operations of operators.
   operatorCreateOrganization: 'created|create the organization[ {name}]',
   operatorUpdateOrganization: 'changed|change {organization}[: {details}]',
   operatorCreatePerson: 'created|create an account for {subject}',
@@ -258,7 +258,7 @@ const phrases: Readonly<Record<string, string>> = {
   operatorCloseSession: 'closed|close an SSH session of {subject}[ on {cluster}]',
   operatorApplyLab: 'applied|apply a lab file[: {details}]',
   ...Object.assign({}, ...kinds.map(stepsOf)),
-  // Of the host.
+  // Operations on the host.
   createInstallation: 'created|create the installation[ from {target}]',
   bootstrap: 'made|make {subject} an operator',
   newKey: 'made|make a new[ {target}] key[ ({details})]',

@@ -1,22 +1,22 @@
-/** The lab file's `slurm.accounting` section: what people's account in Slurm's accounting is like. */
+/** The lab file's `slurm.accounting` section: the limits of people's accounts in Slurm's accounting. */
 import { present } from '../present.ts';
 
-/** Values of an association, in Slurm's terms; left out: the site's own. */
+/** Limits of a Slurm association, in Slurm's terms; an absent one stays as the site has set it. */
 export interface SlurmLimits {
   fairshare?: number;
   defaultQos?: string;
   qos?: string[];
   maxJobs?: number;
-  /** All together, by `gpu`, `cpu`, `mem` (MiB), `node` or another resource of Slurm's. */
+  /** The limit for all jobs together, by `gpu`, `cpu`, `mem` (MiB), `node` or another TRES of Slurm's. */
   grpTres?: Record<string, number>;
 }
 
 export interface SlurmAccounting extends SlurmLimits {
-  /** Left out: the organization's slug. One that is there already keeps what it has. */
+  /** Absent: the organization's slug. An account that exists already keeps its settings. */
   account?: string;
-  /** The account that a new one is below. */
+  /** The parent of a newly made account. */
   parent?: string;
-  /** Of people with `clusters.ssh.admin`, in place of the account's. */
+  /** Limits of people with `clusters.ssh.admin`, in place of the account's. */
   roles?: { admin?: SlurmLimits };
   coordinators?: 'admins';
 }

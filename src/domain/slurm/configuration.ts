@@ -1,7 +1,7 @@
-/** A cluster's Slurm configuration and what it must keep to (contract, "Slurm configuration validation"). */
+/** A cluster's Slurm configuration and its validation rules (contract, "Slurm configuration validation"). */
 import { DomainError } from '../error.ts';
 
-/** Every field is optional; one that was never set is left out. Sizes are bytes of UTF-8. */
+/** Every field is optional; one that was never set is absent. Sizes are bytes of UTF-8. */
 export interface SlurmConfiguration {
   slurmPartitions?: string;
   slurmExtraConfig?: string;
@@ -14,17 +14,17 @@ export interface SlurmConfiguration {
   computeS6Packages?: string;
 }
 
-/** What a cluster says of a configuration that it tried and did not take (docs/decisions/0015). */
+/** The reason that a cluster reports for a configuration that it tried and rejected (docs/decisions/0015). */
 export const rejectedReason = 'ConfigurationRejected';
 
 const largestFile = 64 * 1024;
 const largestTogether = 256 * 1024;
-/** Files of all three fields: empty ones have no size, and each costs time and an inode on every host. */
+/** The limit on files of all three fields together: empty files have no size, and each costs time and an inode on every host. */
 const mostFiles = 1000;
-/** What the service writes into the controller's /etc/slurm itself, from the fields made for it. */
+/** Files in the controller's /etc/slurm that the service writes itself, from the fields made for them. */
 const ownFiles: ReadonlySet<string> = new Set(['slurm.conf', 'cgroup.conf', 'gres.conf', 'plugstack.conf']);
 
-/** Where a rule is broken, as far as it is one place, and which, for people. */
+/** A broken rule: its message, and the field and file where it is about one. */
 export interface ConfigurationFault {
   field?: FileField;
   file?: string;
@@ -37,15 +37,15 @@ type FileField = (typeof fileFields)[number];
 const mostFaults = 50;
 
 /**
- * Throws `invalid_scheduler_config`, naming the file, at the first rule that is broken. The other fields are not
- * looked at: what is wrong in them shows on the cluster.
+ * Throws `invalid_scheduler_config`, naming the file, at the first broken rule. The other fields are not validated:
+ * the cluster reports their errors.
  */
 export function checkSlurmConfiguration(configuration: SlurmConfiguration): void {
   const [first] = configurationFaults(configuration);
   if (first) throw new DomainError('invalid_scheduler_config', first.message);
 }
 
-/** Every rule that is broken, file by file, up to a bound. Of too many files, only that. */
+/** Every broken rule, file by file, up to a limit; for too many files, that fault alone. */
 export function configurationFaults(configuration: SlurmConfiguration): ConfigurationFault[] {
   const count = fileFields.reduce((sum, field) => sum + Object.keys(configuration[field] ?? {}).length, 0);
   if (count > mostFiles) {
@@ -87,7 +87,7 @@ function faultOfFile(field: FileField, name: string, text: string): string | und
   return `${file} is ${size} bytes; at most 64 KiB (${largestFile}) are taken.`;
 }
 
-/** A configuration without fields that name no file: those mean what their absence does. */
+/** The configuration without fields that name no file: an empty field means the same as an absent one. */
 export function withoutEmptyFields(configuration: SlurmConfiguration): SlurmConfiguration {
   const fields = Object.entries(configuration);
   return Object.fromEntries(fields.filter(([, value]) => typeof value !== 'object' || !isEmpty(value)));
@@ -104,7 +104,7 @@ export function changedFields(before: SlurmConfiguration, after: SlurmConfigurat
 
 type Value = SlurmConfiguration[keyof SlurmConfiguration];
 
-/** The order in which files are named means nothing. */
+/** Compares two values, ignoring the order in which files are named. */
 function meansTheSame(before: Value, after: Value): boolean {
   if (typeof before !== 'object' || typeof after !== 'object') return before === after;
   const names = Object.keys(before);
@@ -120,7 +120,7 @@ export interface ConfigurationChange {
   change: 'added' | 'changed' | 'removed';
 }
 
-/** Changes, up to a bound, and how many there are in all. */
+/** The changes, up to a limit, and their total number. */
 export interface ConfigurationChanges {
   changes: ConfigurationChange[];
   count: number;
@@ -136,7 +136,7 @@ export function configurationChanges(
     const field = name as keyof SlurmConfiguration;
     const [old, now] = [before[field], after[field]];
     if (typeof (old ?? now) !== 'object') return [{ field, change: changeOf(old, now) }];
-    // Maps, since a file may be called as what every object has.
+    // Maps, since a file may have the name of a property that every object has.
     const [files, others] = [new Map(Object.entries(old ?? {})), new Map(Object.entries(now ?? {}))];
     return [...new Set([...files.keys(), ...others.keys()])]
       .filter((file) => files.get(file) !== others.get(file))

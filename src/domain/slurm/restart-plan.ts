@@ -1,4 +1,4 @@
-/** What applying a manifest restarts on a Slurm cluster (contract, "Access-change restart rules"). */
+/** The restarts that applying a manifest causes on a Slurm cluster (contract, "Access-change restart rules"). */
 import type { ManifestAccount } from '../access/manifest.ts';
 import { changedFields, type SlurmConfiguration } from './configuration.ts';
 
@@ -7,7 +7,7 @@ type LoginAccount = Pick<ManifestAccount, 'username' | 'loginState'>;
 export interface RestartPlan {
   added: string[];
   removed: string[];
-  /** In order. Services of the first group restart together, then the compute nodes one at a time. */
+  /** In order: the services of the first group restart together, then the compute nodes one at a time. */
   restarts: readonly ('login' | 'controller' | 'accounting' | 'compute')[];
 }
 
@@ -17,9 +17,9 @@ export interface ConfigurationChange {
 }
 
 /**
- * The plan for going from one set of accounts to another. A login account exists for a person who has access and an
- * active key: only when one appears or disappears does everything restart. Another Slurm configuration restarts login
- * nodes and the controller, and compute nodes only for what they run when they start.
+ * The restarts for a change from one set of accounts to another. A person has a login account while they have access
+ * and an active key; everything restarts only when such an account appears or disappears. A new Slurm configuration
+ * restarts login nodes and the controller, and compute nodes only if their start-up packages changed.
  */
 export function restartPlan(
   before: readonly LoginAccount[],

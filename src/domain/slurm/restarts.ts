@@ -1,4 +1,4 @@
-/** What a change restarts on a Slurm cluster, as people read it. */
+/** The restarts of a change on a Slurm cluster, as text for people. */
 
 const names = {
   login: 'login nodes',
@@ -7,7 +7,7 @@ const names = {
   compute: 'compute nodes one at a time',
 };
 
-/** In order: `login nodes, then Slurm controller`. */
+/** The restarts in order: `login nodes, then Slurm controller`. */
 export function restartsText(restarts: readonly (keyof typeof names)[]): string {
   return restarts.map((one) => names[one]).join(', then ');
 }

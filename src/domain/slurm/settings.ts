@@ -4,18 +4,18 @@ import { invalidRequest } from '../error.ts';
 import { present } from '../present.ts';
 import type { SlurmAccounting } from './accounting.ts';
 
-/** A host as we reach it. With `local`, it is the one that this service runs on. */
+/** A host and its SSH address. With `local`, it is the host that this service runs on. */
 export interface SlurmHost {
   host?: string;
   port?: number;
-  /** `ssh-ed25519 AAAA…`; nothing is sent to a host that shows another. */
+  /** `ssh-ed25519 AAAA…`; the connection is refused when the host shows another key. */
   hostKey?: string;
   local?: boolean;
 }
 
 interface SlurmLoginNode extends SlurmHost {
   name: string;
-  /** As the gateway reaches it too; holds `{username}` where each person has their own. */
+  /** The gateway connects to this address too; contains `{username}` where each person has a login node of their own. */
   host: string;
   hostKey: string;
 }
@@ -24,17 +24,17 @@ export interface SlurmSettings {
   loginMode?: LoginMode;
   login: SlurmLoginNode[];
   controller: SlurmHost;
-  /** Where slurmdbd runs (left out: on the controller), and what people's account there is like. */
+  /** The host of slurmdbd (absent: the controller), and the settings of people's accounts in Slurm's accounting. */
   accounting?: SlurmHost & SlurmAccounting;
-  /** `{name}` in `host` is the Slurm node's name. Left out: compute nodes are not visited. */
+  /** `{name}` in `host` is the Slurm node's name. Absent: the service does not connect to compute nodes. */
   compute?: SlurmHost;
-  /** Slurm nodes that slurm.conf still names and that do not come back: nothing waits for them. */
+  /** Slurm nodes that slurm.conf still names and that do not come back: the service does not wait for them. */
   retired?: string[];
-  /** The Slurm node that restarts with a configuration first; left out: one without jobs. */
+  /** The Slurm node that restarts first with a new configuration; absent: one without jobs. */
   trialNode?: string;
   manage?: { user?: string; identityFile?: string };
   configFile?: string;
-  /** `live`: nothing is restarted that need not be. Left out: `restart`, as the contract has it. */
+  /** `live`: only unavoidable restarts. Absent: `restart`, as the contract says. */
   rollout?: SlurmRollout;
   /** Shell commands that run on the host itself; `{name}` is the Slurm node's name. */
   commands?: Partial<SlurmCommands>;
@@ -61,7 +61,7 @@ export const defaultSlurmConfigFile = '/etc/slurm/slurm.conf';
 const hostPattern = /^[A-Za-z0-9_{][A-Za-z0-9._:{}%-]*$/;
 const hostKeyPattern = /^[a-z0-9@.-]+ [A-Za-z0-9+/]+={0,2}( [^\n\r]*)?$/;
 
-/** Throws `invalid_request` with the first thing in a `slurm` section that cannot be; `cluster` is its name. */
+/** Throws `invalid_request` for the first invalid setting of a `slurm` section; `cluster` is its name. */
 export function checkSlurmSettings(cluster: string, settings: SlurmSettings): void {
   const { login, controller, accounting, compute, manage, loginMode } = settings;
   const wrong = (message: string) => invalidRequest(`Cluster ${cluster}: ${message}`);
@@ -105,7 +105,7 @@ export function hasHost(accounting: SlurmSettings['accounting']): accounting is 
   return accounting?.host !== undefined || accounting?.local === true;
 }
 
-/** What a plan says of a cluster that restarts for people who come and go, which is the default; undefined: nothing. */
+/** The warning in a plan that this cluster restarts when people come and go (the default); undefined: no warning. */
 export function restartsForPeople(slurm: SlurmSettings | undefined): string | undefined {
   if (slurm === undefined || slurm.rollout === 'live') return undefined;
   return 'rollout restart: each first key or lost account ends all sessions and jobs there (live ends only those of people who go)';

@@ -50,7 +50,7 @@ interface Proven {
 }
 
 const stepMs = 10 * 60_000;
-/** The page of recovery codes proves everything, to whoever posts it: it lets in a single time. */
+/** Posting the page of recovery codes completes the sign-in, so each such page is accepted only once. */
 const once: Limit = { name: 'recovery codes shown', rate: { burst: 1, everyMs: stepMs } };
 const purposeOf = ({ browser }: Exchange) => `second step of ${browser.nonce}`;
 
