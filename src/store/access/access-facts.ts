@@ -1,6 +1,6 @@
 /**
- * What the access decision rests on (`domain/access-decision.ts`), read in one statement: several are of several moments on
- * PostgreSQL.
+ * Reads the facts of the access decision (`domain/access/decision.ts`) in one statement: on PostgreSQL, several
+ * statements see several snapshots.
  */
 import { type RawBuilder, sql } from 'kysely';
 import { type AccessFacts, isFitKey } from '../../domain/access/decision.ts';
@@ -16,15 +16,15 @@ import { parseReport } from '../clusters/observations.ts';
 import type { Reader, Store } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';
 
-/** One person on one cluster: the facts of the decision, and what else `ssh-access` shows. */
+/** A person on a cluster: the facts of the decision, and the other fields that `ssh-access` shows. */
 export interface PersonOnCluster {
   organizationId: string;
   facts: AccessFacts;
   shell: string;
   loginMode: LoginMode;
-  /** Of the access list; 0 where there is none. */
+  /** The generation of the access list; 0 where there is none. */
   generation: number;
-  /** Hosts that have not confirmed what was last changed of this person. */
+  /** Hosts that have not confirmed this person's last change. */
   waiting: readonly WaitingHost[];
   observed: {
     at: string | undefined;
@@ -38,8 +38,8 @@ export interface PersonOnCluster {
 }
 
 /**
- * The person whose login name and key these are, on that cluster, and the key's ID; undefined unless the name is, or was, a member's and
- * the key is, or was, theirs.
+ * Finds the person who has this login name and key on the cluster, with the key's ID. Undefined unless the name is or
+ * was a member's, and the key is or was theirs.
  */
 export async function findLogin(
   { read: db, observationAges, lapses }: Pick<Store, 'read' | 'observationAges' | 'lapses'>,
@@ -62,11 +62,11 @@ export async function findPersonOnCluster(
   return row && personOn(clusterId, row, { observationAges, lapses });
 }
 
-type Row = Awaited<ReturnType<typeof personOf>>[number];
+type FactsRow = Awaited<ReturnType<typeof personOf>>[number];
 
 function personOn(
   clusterId: string,
-  row: Row,
+  row: FactsRow,
   { observationAges, lapses }: Pick<Store, 'observationAges' | 'lapses'>,
 ): PersonOnCluster {
   const report =
@@ -113,7 +113,7 @@ function personOn(
   };
 }
 
-function signInOf(row: Row, lapses: Store['lapses']) {
+function signInOf(row: FactsRow, lapses: Store['lapses']) {
   const {
     signed_in_at: signedInAt,
     sign_in_exempt_until: exemptUntil,
@@ -122,7 +122,7 @@ function signInOf(row: Row, lapses: Store['lapses']) {
   return lapses.signInOf({ signedInAt, exemptUntil, hours });
 }
 
-function observedOf(row: Row): PersonOnCluster['observed'] {
+function observedOf(row: FactsRow): PersonOnCluster['observed'] {
   return {
     at: row.observed_at ?? undefined,
     manifestGeneration: row.manifest_generation ?? 0,
@@ -132,14 +132,14 @@ function observedOf(row: Row): PersonOnCluster['observed'] {
   };
 }
 
-/** Until the cluster has reported, what its settings say. */
+/** The login mode in a cluster's settings, which counts until the cluster has reported. */
 function loginModeIn(driver: string): LoginMode {
   const { slurm, simulated } = JSON.parse(driver) as DriverSettings;
   return slurm?.loginMode ?? simulated?.loginMode ?? 'Shared';
 }
 
-/** What the person may do in the organization, and what they lost at its end. */
-function rightsOf(row: Row, lapses: Store['lapses']) {
+/** The person's role and permissions in the organization, and the permissions that have ended. */
+function rightsOf(row: FactsRow, lapses: Store['lapses']) {
   const role = row.role ?? 'member';
   const open = fieldsIn(row.granted).map(([key, end]) => ({ key, expiresAt: end === '' ? null : end }));
   const granted = role === 'member' ? withLatestEnds(open) : [];
@@ -150,8 +150,8 @@ function rightsOf(row: Row, lapses: Store['lapses']) {
   return { role, permissions, accessEndsAt: heldUntil(role, held).endOf('clusters.ssh'), ended };
 }
 
-/** The fingerprints of the person's active keys, by whether their type and age let in. */
-function sortKeys(row: Row, lapses: Store['lapses']) {
+/** The fingerprints of the person's active keys: accepted ones, those of an unfit type, and those that are too old. */
+function sortKeys(row: FactsRow, lapses: Store['lapses']) {
   const after = lapses.registeredAfter();
   const person = { isStaff: row.is_staff !== 0, policy: lapses.policy };
   const sorted = { activeKeys: [] as string[], unfitKeys: [] as string[], lapsedKeys: [] as string[] };
@@ -163,7 +163,7 @@ function sortKeys(row: Row, lapses: Store['lapses']) {
   return sorted;
 }
 
-/** All rows in one text: keys, fingerprints, times and types have no blank and no comma. */
+/** Joins all rows into one text for `fieldsIn`: keys, fingerprints, times and types have no blank and no comma. */
 const granted = sql<string | null>`(
   select string_agg(h.what || ' ' || coalesce(h.expires_at, ''), ',' order by h.what) from holdings h
   where h.org_id = c.organization_id and h.user_id = u.id and h.kind = 'permission' and h.ended_at is null)`;
@@ -174,7 +174,7 @@ const keys = sql<string | null>`(
 const isStaff = sql<number>`(
   select case when exists (select 1 from staff_permissions s where s.user_id = u.id) then 1 else 0 end)`;
 
-/** A person and a cluster with all that is known of them, where there is something. */
+/** Joins a person and a cluster with every row about them; most of those may be missing. */
 function personAndCluster(db: Reader, clusterId: string, userId: string | RawBuilder<string>) {
   return (
     db
@@ -197,7 +197,7 @@ function personAndCluster(db: Reader, clusterId: string, userId: string | RawBui
       .leftJoin('observations as o', (join) =>
         join
           .onRef('o.cluster_id', '=', 'c.id')
-          // Where there is no Slurm side, how lately the other one was looked at is shown.
+          // A cluster without a Slurm side shows when its other side was last observed.
           .on((on) =>
             on.or([
               on('o.side', '=', 'slurm'),
@@ -209,7 +209,7 @@ function personAndCluster(db: Reader, clusterId: string, userId: string | RawBui
       .leftJoin('observed_accounts as a', (join) =>
         join.onRef('a.cluster_id', '=', 'c.id').onRef('a.user_id', '=', 'u.id'),
       )
-      // The entry that the person had in the list version that the cluster has.
+      // The person's entry in the list version that the cluster reports.
       .leftJoin('access_list_users as l', (join) =>
         join
           .onRef('l.org_id', '=', 'c.organization_id')
@@ -247,7 +247,7 @@ function factsOf(db: Reader, clusterId: string, userId: string | RawBuilder<stri
     'o.manifest_generation',
     'o.report',
     'o.failure',
-    // What the cluster says of this person by name goes before what its list version says.
+    // An account that the cluster reports by name takes precedence over the entry in its list version.
     (eb) =>
       eb.fn.coalesce('a.ssh_key_set_generation', 'l.ssh_key_set_generation').as('ssh_key_set_generation'),
     (eb) => eb.fn.coalesce('a.key_fingerprints', 'l.key_fingerprints').as('key_fingerprints'),

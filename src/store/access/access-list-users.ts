@@ -11,10 +11,10 @@ import { createLapses, type Lapses, toTime } from '../engine/time.ts';
 import { livePermissions } from '../organizations/memberships.ts';
 import { allocateNumbers } from './access-lists.ts';
 
-/** People looked at in one go: few enough to take a few milliseconds. */
+/** People in one page: few enough to take a few milliseconds. */
 const pageSize = 200;
 
-/** People by ID, both ends included. */
+/** A range of people's IDs, both ends included. */
 interface Range {
   from: string;
   to: string;
@@ -25,7 +25,7 @@ export async function listListedOrganizations(db: Reader): Promise<string[]> {
   return (await listed(db)).map((row) => row.organization_id);
 }
 
-/** Brings one person's entries to the present truth; returns the organizations whose list that changed. */
+/** Updates one person's entries to their current access and keys; returns the organizations whose list changed. */
 export async function updateListedUser(store: Store, userId: string): Promise<string[]> {
   const changed: string[] = [];
   for (const { organization_id: organizationId } of await listedOf(store.read, userId)) {
@@ -36,8 +36,8 @@ export async function updateListedUser(store: Store, userId: string): Promise<st
 }
 
 /**
- * Brings every entry of an organization to the present truth, some people at a time; returns whether that changed
- * its list. Changes made meanwhile are handled by their own announcement, or by the next call.
+ * Updates every entry of an organization likewise, a page of people at a time; returns whether its list changed.
+ * Changes made meanwhile are handled by their own announcement, or by the next call.
  */
 export async function updateListedUsers(store: Store, organizationId: string): Promise<boolean> {
   let changed = false;
@@ -58,7 +58,7 @@ export async function listWantedUsers(
   return users;
 }
 
-/** The same for one person; undefined: no list is to name them. */
+/** The entry that one person should have; undefined where no list is to name them. */
 export async function findWantedUser(
   db: Reader,
   organizationId: string,
@@ -87,7 +87,7 @@ async function listWantedIn(
 export interface Listing {
   listed: AccessListUser | undefined;
   wanted: AccessListUser | undefined;
-  /** 0 where they never had one, or every cluster has been past it for long. */
+  /** 0 where the person never had an entry, or all of theirs were deleted (`deletePastEntries`). */
   changedIn: number;
 }
 
@@ -108,7 +108,7 @@ export async function findListing(
   return { listed: entry?.listed, wanted: entry?.wanted, changedIn: changed?.version ?? 0 };
 }
 
-/** The people of an organization, members or not any more, a page at a time: reading them all at once takes twice as long. */
+/** Current and former members of an organization, a page at a time: reading them all at once takes twice as long. */
 async function* rangesOf(db: Reader, organizationId: string): AsyncGenerator<Range> {
   for (let after = ''; ; ) {
     const page = await pageBehind(db, organizationId, after);
@@ -129,7 +129,7 @@ const pageBehind = prepared((db, organizationId: string, after: string) =>
     .limit(pageSize),
 );
 
-/** Forgets entries that no cluster is at any more. */
+/** Deletes ended entries that no cluster's list version includes any more. */
 export async function deletePastEntries(store: Store, organizationId: string): Promise<void> {
   const reports = await store.read
     .selectFrom('observations as o')
@@ -139,7 +139,7 @@ export async function deletePastEntries(store: Store, organizationId: string): P
     .where('o.list_version', '>', 0)
     .select(['o.list_version', 'o.report'])
     .execute();
-  // A host with an older list still waits for what came after that.
+  // A host with an older list still needs the changes made after it.
   const oldest = Math.min(
     ...reports.flatMap(({ list_version, report }) => {
       const { waiting = [] } = JSON.parse(report) as Silence;
@@ -182,20 +182,20 @@ async function updateEntries(store: Store, organizationId: string, range: Range)
   });
 }
 
-/** Whose entries are not what the present truth asks for. */
+/** The people whose entry differs from the wanted one. */
 async function listDifferences(
   db: Reader,
   organizationId: string,
   range: Range,
   lapses: Lapses,
-): Promise<Entry[]> {
+): Promise<EntryState[]> {
   return (await listEntries(db, organizationId, range, lapses)).filter(
     ({ listed, wanted }) => !isSameEntry(listed, wanted),
   );
 }
 
 /** A person's entry as it stands, and as it should be; undefined: none. */
-interface Entry {
+interface EntryState {
   userId: string;
   listed: AccessListUser | undefined;
   wanted: AccessListUser | undefined;
@@ -206,7 +206,7 @@ async function listEntries(
   organizationId: string,
   { from, to }: Range,
   lapses: Lapses,
-): Promise<Entry[]> {
+): Promise<EntryState[]> {
   const registeredAfter = lapses.registeredAfter();
   const [rows, granted, keys] = await Promise.all([
     entriesIn(db, organizationId, from, to),
@@ -267,7 +267,7 @@ function rowOf(organizationId: string, user: AccessListUser, version: number) {
   };
 }
 
-/** The next version of an organization's list, which is a next generation of all its clusters' lists. */
+/** Raises the version of an organization's list, and the generation of all its clusters' lists; returns the version. */
 async function raiseVersion(tx: Tx, organizationId: string): Promise<number> {
   const { version } = await tx.db
     .insertInto('organization_access_lists')

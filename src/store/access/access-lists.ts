@@ -1,6 +1,6 @@
 /**
- * The access lists of Slurm clusters (`access-list-users.ts` has the people on them), and the manifest of one that a driver applies. Both
- * are read whole from the database whenever they are needed, and never kept (docs/decisions/0073-lists-are-read-whole.md).
+ * The access lists of Slurm clusters (their people: `access-list-users.ts`), and the manifest that a driver applies.
+ * Both are read whole when needed, and never cached (docs/decisions/0073-lists-are-read-whole.md).
  */
 import type { AccessList, AccessListUser, Manifest, ManifestAccount } from '../../domain/access/manifest.ts';
 import type { Cluster } from '../../domain/clusters/cluster.ts';
@@ -11,7 +11,7 @@ import { prepared } from '../engine/queries.ts';
 import { findRow, inCamelCase, updateRows } from '../engine/rows.ts';
 import { toTime } from '../engine/time.ts';
 
-/** A list's user as stored, with what was allocated once a list with them in it was accepted. */
+/** A list's user as stored, with the number that they got when they came onto a list (`allocateNumbers`). */
 export interface StoredListUser extends AccessListUser {
   uid: number | null;
 }
@@ -57,7 +57,7 @@ const usersOf = prepared((db, clusterId: string) =>
     .orderBy('u.user_id'),
 );
 
-/** The newest list of a cluster with its users by ID, both of the same moment; undefined before the first. */
+/** The newest list of a cluster with its users by ID, in one snapshot; undefined before the first. */
 export async function readAccessList(
   store: Store,
   clusterId: string,
@@ -95,7 +95,7 @@ export async function createAccessList(
   });
 }
 
-/** Keeps the version of the cluster's configuration that its list goes with, which is no change of the list. */
+/** Sets the configuration version that a cluster's list goes with; the list itself does not change. */
 export async function updateDesiredGeneration(
   store: Store,
   cluster: Pick<Cluster, 'id' | 'desiredGeneration'>,
@@ -110,10 +110,10 @@ export async function updateDesiredGeneration(
   });
 }
 
-/** Numbers that are kept free ahead of the counter: as many people as come until the service is started again. */
+/** How far ahead of the counter taken numbers are skipped: enough for all who come before the next start. */
 const uidsAhead = 1000;
 
-/** Moves the counter of numbers up to `base`, and past those of `taken` that people would soon get. Never back. */
+/** Moves the uid counter up to `base`, and past the `taken` numbers that people would soon get. Never back. */
 export async function raiseNextUid(store: Store, base: number, taken: readonly number[]): Promise<void> {
   await store.write(async (tx) => {
     const counter = tx.db.selectFrom('counters').select('value').where('name', '=', 'uid');
@@ -166,7 +166,7 @@ export async function allocateNumbers(tx: Tx, organizationId: string): Promise<v
   await updateRows(tx.db, 'counters', { name: 'uid' }, { value: counter.value + Number(numUpdatedRows) });
 }
 
-/** The list as a driver applies it, all of one moment; undefined where there is none, or it was withdrawn. */
+/** The manifest that a driver applies, in one snapshot; undefined where there is no list, or it was withdrawn. */
 export async function findManifest(store: Store, clusterId: string): Promise<Manifest | undefined> {
   return store.readSnapshot(async (db) => {
     const list = await findAccessList(db, clusterId);

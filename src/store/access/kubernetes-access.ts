@@ -1,4 +1,4 @@
-/** What people hold on a Kubernetes cluster at this moment: by permission in its organization, and by grant. */
+/** People's current access to a Kubernetes cluster: by permission in its organization, and by grant. */
 import type { ExpressionBuilder } from 'kysely';
 import { keysIncluding } from '../../domain/access/permission.ts';
 import type { Cluster } from '../../domain/clusters/cluster.ts';
@@ -16,7 +16,7 @@ type Source = Pick<Store, 'read' | 'readSnapshot' | 'lapses'>;
 
 const keys = keysIncluding('clusters.kubernetes');
 
-/** With the subjects that people have at `issuer`, where one is given; without those whose access has lapsed. */
+/** Includes people's subjects at `issuer`, where one is given; leaves out people whose access has lapsed. */
 export async function findKubernetesAccess(
   { readSnapshot, lapses }: Source,
   cluster: Pick<Cluster, 'id' | 'organizationId'>,
@@ -26,7 +26,7 @@ export async function findKubernetesAccess(
   return readSnapshot((db) => accessIn(db, lapses, { cluster, issuer, at: toTime(now) }));
 }
 
-interface Asked {
+interface AccessQuery {
   cluster: Pick<Cluster, 'id' | 'organizationId'>;
   issuer?: string | undefined;
   at: string;
@@ -35,7 +35,7 @@ interface Asked {
 async function accessIn(
   db: Reader,
   lapses: Store['lapses'],
-  { cluster, issuer, at }: Asked,
+  { cluster, issuer, at }: AccessQuery,
 ): Promise<KubernetesAccess> {
   const owner = await findRow(db, 'organizations', { id: cluster.organizationId });
   const signedInAfter = lapses.signedInAfter(owner?.max_hours_without_sign_in ?? null);
@@ -60,7 +60,7 @@ async function accessIn(
   };
 }
 
-/** What is known of one cluster at one moment, for as many people as are asked about. */
+/** Gives the facts of any number of people from one snapshot of a cluster's access. */
 export interface KubernetesLookup {
   of(userId: string): Promise<KubernetesAccessFacts>;
 }
@@ -168,7 +168,7 @@ const permissionsIn = prepared((db, organizationId: string, at: string) =>
     .where('p.what', 'in', keys),
 );
 
-/** Whether a person `u` signed in after a time, or need not have done so. */
+/** Condition: person `u` signed in after a time, or is exempt from that. */
 function hasSignedIn(after: string, at: string) {
   return (eb: ExpressionBuilder<Schema & { u: Schema['users'] }, 'u'>) =>
     eb.or([

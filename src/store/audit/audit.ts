@@ -35,7 +35,7 @@ export async function listHeads(db: Reader, page: { after: number; limit: number
   return heads.orderBy('seq').limit(page.limit).execute();
 }
 
-/** Keeps a head, in the place of one of the same entry (with another key), and drops the oldest beyond a thousand. */
+/** Stores a head, replacing one of the same entry (with another key), and drops the oldest beyond a thousand. */
 export async function addHead(store: Store, head: SignedHead): Promise<void> {
   await store.write(async ({ db }) => {
     await deleteRows(db, 'audit_heads', { seq: head.seq });
@@ -53,7 +53,7 @@ export async function addHead(store: Store, head: SignedHead): Promise<void> {
   });
 }
 
-/** How much of the trail a file has: the numbers of its last entry and of its last head. */
+/** The position of a file that copies the trail: the numbers of its last entry and of its last head. */
 export interface AuditPosition {
   entry: number;
   head: number;
@@ -74,9 +74,9 @@ const longestTarget = 200;
 const longestText = 2000;
 
 /**
- * Adds to the trail, in the transaction of the change itself. Requests can name anything, so IDs that cannot be
- * ours are left out, and long texts are cut. The hash is over each text as it is read back, or the chain
- * would break. Returns its number.
+ * Adds an entry to the trail, in the transaction of the change itself. Requests can name anything, so IDs that cannot
+ * be ours are left out, and long texts are cut. The hash covers each text as it is read back, or the chain would
+ * break. Returns the entry's number.
  */
 export async function appendAuditEntry(tx: Tx, entry: AuditEntry): Promise<number> {
   const last = await readTrailEnd(tx);
@@ -102,12 +102,12 @@ export async function appendAuditEntry(tx: Tx, entry: AuditEntry): Promise<numbe
   return record.seq;
 }
 
-/** By open transaction. No other transaction writes meanwhile, and a rollback of an entry rolls back all entries after it. */
+/** The trail's end by open transaction: no other one writes meanwhile, and a rollback takes back all later entries. */
 const trailEnds = new WeakMap<Tx['db'], Promise<TrailEnd>>();
 
 type TrailEnd = { seq: number; hash: string } | undefined;
 
-/** Reads the end of the trail, once in a transaction: ahead, with what is asked anyway, it costs no wait of its own. */
+/** Reads the end of the trail, once per transaction. Started together with other queries, it adds no round trip. */
 export function readTrailEnd({ db }: Pick<Tx, 'db'>): Promise<TrailEnd> {
   const known = trailEnds.get(db);
   if (known) return known;
@@ -131,7 +131,7 @@ export interface AuditFilter {
   result?: 'done' | 'refused' | undefined;
 }
 
-/** An entry as it is shown: with the email of who did it. */
+/** An entry as it is shown, with the email of its actor. */
 export type AuditListing = ChainedEntry & { redaction: Redaction | null; actor_email: string };
 
 export function withRedaction<Row extends Pick<Selectable<Schema['audit_entries']>, 'redaction'>>(row: Row) {
@@ -152,13 +152,13 @@ export async function findLastSeq(db: Reader): Promise<number> {
 }
 
 /**
- * Whether an entry is of what the person did, or of what another did to them. SQLite uses an index of some rows only where the
- * query repeats which.
+ * Condition: the person did it, or another person did it to them. SQLite uses a partial index only where the query
+ * repeats the condition of the index.
  */
 const concerns = (userId: string) =>
   sql<boolean>`(actor_user_id = ${userId} or (subject_user_id = ${userId} and subject_user_id <> actor_user_id))`;
 
-/** A page of the trail, beginning behind `after` in its order; 0: at its begin. Left out, the oldest come first. */
+/** A page of the trail that begins behind `after` in its order (0: at the beginning). The default order is `oldest`. */
 export async function listAuditEntries(
   db: Reader,
   filter: AuditFilter,
@@ -188,7 +188,7 @@ export async function listAuditEntries(
   return rows.map(withRedaction);
 }
 
-/** What entries call by its ID, as it is called now. Erased people have their pseudonyms. */
+/** The current names of what entries refer to by ID. Erased people have their pseudonyms. */
 export async function findNamesIn(
   db: Reader,
   entries: readonly Pick<
@@ -231,7 +231,7 @@ export async function listRefusedLogins(
         'source_address as sourceAddress',
         'reason as message',
       ])
-      // Each is the person's own doing (`entryOf` of the gateway).
+      // The person is the actor of each (`entryOf` of the gateway).
       .where('actor_user_id', '=', userId)
       .where('operation', '=', 'ssh.login.refused')
       .orderBy('seq', 'desc')

@@ -18,10 +18,10 @@ import { findRow, insertRow } from '../engine/rows.ts';
 import { toTime } from '../engine/time.ts';
 import { appendAuditEntry, readTrailEnd } from './audit.ts';
 
-/** What a change is made on, as the audit trail says it. */
+/** The object of a change, as the audit trail names it. */
 export type About = Pick<AuditEntry, 'target' | 'organizationId' | 'clusterId' | 'subjectUserId' | 'details'>;
 
-/** What the trail says of an attempt, besides what became of it. */
+/** The fields of an attempt's audit entry, without its result. */
 interface Attempt {
   operation: string;
   reason: string;
@@ -42,7 +42,7 @@ function entryOf({ operation, reason, caller, about, now }: Attempt, result: str
   };
 }
 
-/** Refusals that say something of what a person tried; the others are faults of ours. */
+/** Codes of refusals that are audited, as they show what a person tried; the others are faults of ours. */
 const audited: ReadonlySet<ErrorCode> = new Set([
   'invalid_request',
   'forbidden',
@@ -53,15 +53,15 @@ const audited: ReadonlySet<ErrorCode> = new Set([
 ]);
 
 /** Each server counts for itself, by design: the bound is against a flood, and a second server at most doubles it. */
-const refusals = new WeakMap<Store, Map<string, Recent>>();
+const refusals = new WeakMap<Store, Map<string, RecentRefusals>>();
 /** No signed-in person can fill the trail by asking again and again. */
 const mostRefusals = 60;
 const refusalWindowMs = 60_000;
 const mostRefusalsADay = 1_000;
 const mostKinds = 20;
 
-/** A person's refusals within a minute: how many have an entry, and what the others were. */
-interface Recent {
+/** A person's refusals within a minute: their number, and the kinds of those that have no entry. */
+interface RecentRefusals {
   count: number;
   since: number;
   further: Map<string, number>;
@@ -69,12 +69,12 @@ interface Recent {
 }
 
 /**
- * Writes down that an attempt was refused. Each has its entry, up to a bound a person and minute, and one a person and day; what
- * comes on top is summed up in one more a minute. Never throws.
+ * Records the refusal of an attempt: one entry each, up to a limit per person and minute, and one per person and day;
+ * further refusals are summed up in one entry a minute. Never throws.
  */
 async function recordRefusal(store: Store, attempt: Attempt, error: unknown): Promise<void> {
   if (!(error instanceof DomainError) || !audited.has(error.code)) return;
-  const people = refusals.get(store) ?? new Map<string, Recent>();
+  const people = refusals.get(store) ?? new Map<string, RecentRefusals>();
   refusals.set(store, people);
   const { userId } = attempt.caller;
   const { now } = attempt;
@@ -99,8 +99,8 @@ async function recordRefusal(store: Store, attempt: Attempt, error: unknown): Pr
   further.set(known, (further.get(known) ?? 0) + 1);
 }
 
-/** One entry for what had none of its own; nothing when there was nothing, or it was summed up before. */
-async function sumUp(store: Store, attempt: Attempt, { further }: Recent): Promise<void> {
+/** Adds one entry for all refusals that had none of their own; none where they were summed up before. */
+async function sumUp(store: Store, attempt: Attempt, { further }: RecentRefusals): Promise<void> {
   if (further.size === 0) return;
   const details = [...further].map(([kind, count]) => `${count} × ${kind}`).join('; ');
   further.clear();
@@ -116,7 +116,7 @@ async function sumUp(store: Store, attempt: Attempt, { further }: Recent): Promi
   });
 }
 
-/** The refusal stands whether or not it can be written down. */
+/** A failure to write is ignored: the refusal stands without its entry. */
 async function append(store: Store, entry: AuditEntry): Promise<void> {
   await store.write((tx) => appendAuditEntry(tx, entry)).catch(() => {});
 }
@@ -126,27 +126,27 @@ export interface Command<T, Found = void> {
   operation: string;
   /** Path parameters and body, in a settled order: a replay has the same. */
   meaning: readonly unknown[];
-  /** What it is aimed at, as far as the request says. */
+  /** The object of the write, as far as the request names it. */
   about: About;
   /** Throws if the caller may not do this; called again on every replay. */
   authorize?(tx: Tx, caller: Caller): Promise<void>;
-  /** What `apply` has to know: asked with the questions that come before it, it is no wait of its own for all other writes. */
+  /** Reads what `apply` needs, together with the queries before it, so that other writes wait for no extra round trip. */
   read?(tx: Tx): Promise<Found>;
-  /** Makes the change; `about` is what only now is known of what it was made on. */
+  /** Makes the change; `about` has what is known of its object only now. */
   apply(tx: Tx, commandId: string, found: Found): Promise<Applied<T>>;
 }
 
 interface Applied<T> {
   result: T;
   about?: LateAbout;
-  /** Of one of the `takingWrites`: whether something is less now. Where nothing is, nothing was written. */
+  /** For `takingWrites`: whether the write took something away. If not, it wrote nothing. */
   takesAway?: boolean;
 }
 
-/** What is known of a change once it was made; a `reason` takes the place of the one that was given. */
+/** Details of a change that are known once it was made; a `reason` replaces the one in the request. */
 export type LateAbout = Partial<About & { reason: string }>;
 
-/** Who asks, with which headers, and when (milliseconds since 1970). */
+/** The caller, the headers of the command, and the time in milliseconds since 1970. */
 export type CommandRequest = Pick<Request, 'caller' | 'command' | 'now'>;
 
 /**
@@ -164,7 +164,7 @@ export async function runCommand<T, Found = void>(
   return recorded(store, attempt, () => run(store, attempt, request.command.idempotencyKey, command));
 }
 
-/** Does what was attempted, and writes a refusal down. */
+/** Runs `body`, and records a refusal in the audit trail. */
 async function recorded<T>(store: Store, attempt: Attempt, body: () => Promise<T>): Promise<T> {
   try {
     return await body();
@@ -184,7 +184,7 @@ async function run<T, Found>(
   const requestHash = createHash('sha256').update(JSON.stringify(meaning)).digest('hex');
   return store.write(async (opened) => {
     const commandId = newId('command', now);
-    // One time for all of a command: the one at which it was asked for.
+    // All of a command has one time: that of its request.
     const tx: Tx = { ...opened, now, changed: (change) => opened.changed({ ...change, commandId }) };
     const [earlier, found, [own]] = await Promise.all([
       findRow(tx.db, 'commands', { actor_user_id: caller.userId, idempotency_key: idempotencyKey }),
@@ -220,9 +220,9 @@ async function run<T, Found>(
   });
 }
 
-/** Possible however much the person has changed, where they take something away. */
+/** Allowed beyond the daily limit (`mostOwnWrites`), where they take something away. */
 const takingWrites: readonly string[] = ['revokeSshKey', 'withdrawAccessRequest', 'closeMySession'];
-/** What any member may write, and is kept for good. */
+/** Writes that any member may make, and that leave something for good. */
 export const ownWrites: readonly string[] = [
   'registerSshKey',
   'renameSshKey',
@@ -232,7 +232,7 @@ export const ownWrites: readonly string[] = [
 ];
 const mostOwnWrites = 1_000;
 
-/** How many of them a person made since then, and when the first was. What was refused, of which there may be more, is not looked at. */
+/** Counts a person's own writes since a time, with the time of the first. Refusals, which may be more, are not counted. */
 const findOwnWrites = prepared((db, userId: string, since: string) =>
   db
     .selectFrom('audit_entries')
@@ -243,7 +243,7 @@ const findOwnWrites = prepared((db, userId: string, since: string) =>
     .where('operation', 'in', ownWrites),
 );
 
-/** Throws `too_many_requests` where these are all the writes of their own that a person may make within a day. */
+/** Throws `too_many_requests` where a person has made all the writes of their own that a day allows. */
 function requireShare({ count, first }: { count: unknown; first: string }, now: number): void {
   if (Number(count) < mostOwnWrites) return;
   const again = Date.parse(first) + dayMs;
@@ -257,9 +257,9 @@ interface ReplacementRequest {
   operation: string;
   caller: Caller;
   about: About;
-  /** Left out: as if none of them was sent. */
+  /** Left out: as if the request had none of them. */
   headers?: Pick<WriteHeaders, 'idempotencyKey' | 'auditReason'>;
-  /** Path parameters and body: what is sent again under the same key has the same. */
+  /** Path parameters and body: a replay under the same key has the same. */
   meaning?: readonly unknown[];
   now: number;
 }
@@ -267,9 +267,9 @@ interface ReplacementRequest {
 type Apply<T> = (tx: Tx) => Promise<{ result: T; changed: readonly string[] }>;
 
 /**
- * Runs a replacement in one transaction. `authorize` throws if the caller may not make it. `apply` says in `changed` what it
- * changed, for people; nothing where the document stands as it did, and then there is nothing to record. With an idempotency
- * key it is done once, and what `apply` returned is kept as the result.
+ * Runs a replacement in one transaction. `authorize` throws if the caller may not make it. `apply` returns in
+ * `changed` the names of the changes, for people. Without an idempotency key, an unchanged document gets no entry;
+ * with one, the replacement is done once, and what `apply` returned is kept as the result.
  */
 export async function runReplacement<T>(
   store: Store,

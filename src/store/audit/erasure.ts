@@ -1,6 +1,6 @@
 /**
- * Erasing a person: what names them goes out of their account at once, and out of stored results and the audit trail in
- * small parts. Their names are kept until the last of these, so that a crash does not leave some behind.
+ * Erases a person: their names leave the account at once, and stored results and the audit trail in small parts. The
+ * names are kept until the last part is done, so that a crash leaves none of them behind.
  */
 import { DomainError } from '../../domain/error.ts';
 import {
@@ -22,8 +22,8 @@ import { findLastSeq } from './audit.ts';
 const partSize = 50;
 
 /**
- * Replaces what names a deactivated person, but for the audit trail. `mark`: what is kept of their identities, so that none of them
- * joins an organization by its domain again. Throws `invalid_state` for one who is active.
+ * Replaces the names in a deactivated person's account. `mark` makes what is kept of an identity, so that none joins
+ * an organization by its domain again. Throws `invalid_state` for a person who is active.
  */
 export async function erasePerson(
   tx: Tx,
@@ -40,7 +40,7 @@ export async function erasePerson(
   }
   const at = toTime(tx.now);
   const names = await namesOf(tx.db, userId);
-  // The entry of this command comes next, and may name them.
+  // The audit entry of this command comes next, and may name the person.
   const until = (await findLastSeq(tx.db)) + 1;
   await insertRow(tx.db, 'erasures', {
     user_id: userId,
@@ -52,7 +52,7 @@ export async function erasePerson(
   const change = { ...erased, preferred_username: null, login_shell: '/bin/bash', updated_at: at };
   await updateRows(tx.db, 'users', { id: userId }, change);
   await eraseIdentities(tx, userId, mark);
-  // Each has an address and the name of a browser.
+  // Each session has an address and the name of a browser.
   await deleteRows(tx.db, 'console_sessions', { user_id: userId });
   await tx.db.deleteFrom('issuer_records').where('payload', 'like', `%"accountId":"${userId}"%`).execute();
   // The fingerprint stays: a key is registered once.
@@ -114,7 +114,7 @@ async function namesOf(db: Reader, userId: string): Promise<PersonNames> {
   const identities = await listIdentities(db, userId);
   const usernames = await listRows(db, 'organization_usernames', { user_id: userId });
   const former = (await listRows(db, 'former_names', { user_id: userId })).map(({ name }) => name);
-  // An address that is another account's now is erased in what is about this person only.
+  // An address that belongs to another account now is erased only in texts about this person.
   const passed = await db.selectFrom('users').select('primary_email').where('primary_email', 'in', former);
   const theirs = (former.length === 0 ? [] : await passed.execute()).map((row) => row.primary_email);
   const isAddress = (name: string) => name.includes('@') && !theirs.includes(name);
@@ -129,14 +129,14 @@ async function namesOf(db: Reader, userId: string): Promise<PersonNames> {
   });
 }
 
-/** A person whose names are being taken out, and how far that has come. */
+/** An erasure under way: the person's names, and how far it has come in the trail. */
 export interface Erasure {
   names: PersonNames;
   nextSeq: number;
   untilSeq: number;
 }
 
-/** The first that is not done; undefined where all are. */
+/** The first erasure that is not done; undefined where all are. */
 export async function findErasure(db: Reader): Promise<Erasure | undefined> {
   const row = await db.selectFrom('erasures').selectAll().orderBy('user_id').limit(1).executeTakeFirst();
   return (
@@ -144,7 +144,7 @@ export async function findErasure(db: Reader): Promise<Erasure | undefined> {
   );
 }
 
-/** Notes up to which entry of the trail it is done. */
+/** Sets the entry of the trail up to which an erasure is done. */
 export async function setErasurePosition(store: Store, userId: string, nextSeq: number): Promise<void> {
   await store.write(({ db }) => updateRows(db, 'erasures', { user_id: userId }, { next_seq: nextSeq }), {
     flush: false,
@@ -161,10 +161,10 @@ export async function endErasure(store: Store, userId: string): Promise<void> {
   await store.write(({ db }) => deleteRows(db, 'erasures', { user_id: userId }));
 }
 
-/** Where texts of people are besides the audit trail, in the order in which a person is taken out of them. */
+/** Tables besides the audit trail with texts about people, in the order in which a person is erased from them. */
 export const textTables = ['commands', 'ssh_sessions', 'access_requests'] as const;
 
-/** A person's own rows go; others' may name them in these columns. What they wrote themselves, as `authors` say, is emptied. */
+/** A person's own rows go; others may name them in these columns. Texts that they wrote (`authors`) are emptied. */
 const texts: Record<
   (typeof textTables)[number],
   { key: string; owner: string; plain: string[]; json: string[]; authors?: Record<string, string> }
@@ -180,7 +180,7 @@ const texts: Record<
   },
 };
 
-/** Takes a person out of a part of a table's rows, from the first or behind `after`. Returns the key of the last row looked at; undefined at the end. */
+/** Erases a person from a part of a table's rows, from the first or behind `after`. Returns the key of the last row read; undefined at the end. */
 export async function eraseTexts(
   store: Store,
   table: (typeof textTables)[number],
@@ -210,7 +210,7 @@ export async function eraseTexts(
   return rows.at(-1)?.[key] ?? undefined;
 }
 
-/** The texts of a row that read otherwise without the person. */
+/** The columns of a row that change when the person is erased, with their new texts. */
 function changeOf(row: AnyRow, table: (typeof textTables)[number], names: PersonNames): AnyRow {
   const { plain, json, authors = {} } = texts[table];
   const change: AnyRow = {};

@@ -1,11 +1,11 @@
-/** Rules for groups at the issuer, carried out: what they change for a person, with its entries in the audit trail. */
+/** Applies the rules for groups at the issuer to a person, with an audit entry for each change. */
 import { type GroupRule, reasonOfGroups } from '../../domain/organizations/group-rules.ts';
 import type { Tx } from '../engine/index.ts';
 import { applyGroups, type GroupChange } from '../organizations/apply-groups.ts';
 import { systemUserId } from '../people/people.ts';
 import { appendAuditEntry } from './audit.ts';
 
-/** Gives and takes what rules say for these groups, as the installation itself. Returns what changed. */
+/** Applies `rules` to a person in these groups, as the installation itself. Returns the changes. */
 export async function followGroups(
   tx: Tx,
   person: { userId: string; email: string },

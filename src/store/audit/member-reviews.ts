@@ -1,4 +1,4 @@
-/** Reviews of members' access, carried out: what is due gets an end, with an entry in the audit trail (`domain/access/member-review.ts`). */
+/** Carries out reviews of members' access (`domain/access/member-review.ts`): permissions due for one get an end and an audit entry. */
 import { grantedText } from '../../domain/access/permission.ts';
 import { monthMs, reviewMs } from '../../domain/access/review.ts';
 import type { Reader, Store, Tx } from '../engine/index.ts';
@@ -9,12 +9,12 @@ import { updateMemberPermissions } from '../organizations/membership-changes.ts'
 import { systemUserId } from '../people/people.ts';
 import { appendAuditEntry } from './audit.ts';
 
-/** As many members as one transaction takes on. */
+/** Members per transaction. */
 const batch = 100;
 
 /**
- * Gives an end to what is due, and says of how many members. Each end holds by itself and is never given twice, so that this can stop
- * anywhere.
+ * Gives an end to permissions that are due for review; returns the number of members. Each end holds by itself and is
+ * never given twice, so that this can stop anywhere.
  */
 export async function reviewMembers(
   store: Store,
@@ -37,7 +37,7 @@ export async function reviewMembers(
   return ended;
 }
 
-/** Ordinary members of active organizations who hold something by hand that has no end, unchanged for so many months. */
+/** Ordinary members of active organizations with a permission by hand that has no end, unchanged for so many months. */
 async function listDue(
   db: Reader,
   months: number,
@@ -70,7 +70,7 @@ async function listDue(
   return query.execute();
 }
 
-/** Only what has no end gets this one, and only what was given by hand. */
+/** Gives the end only to permissions that were given by hand and have none. */
 async function giveEnd(tx: Tx, member: MemberId): Promise<void> {
   const { organizationId, userId } = member;
   const end = toTime(tx.now + reviewMs);

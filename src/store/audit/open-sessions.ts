@@ -1,6 +1,6 @@
 /**
- * SSH sessions in the audit trail, as the gateway reports them, and those that are open, of all servers of the database: which
- * server has each, which are to be closed, and what became of those whose server is gone.
+ * SSH sessions: their audit entries, as the gateway reports them, and the open sessions of all servers of the
+ * database: the server of each, requests to close one, and the presumed end of those whose server is gone.
  */
 import type { SshSession } from '../../domain/access/ssh-session.ts';
 import type { SessionEntry } from '../../domain/audit/audit.ts';
@@ -14,23 +14,23 @@ import { addPastSession, deletePastSession } from './past-sessions.ts';
 
 /** Rows of one transaction: few enough to take a millisecond or two. */
 const partSize = 50;
-/** What another server presumed of a session is kept for so long, should that one come back after all. */
+/** How long the presumed end of a session is kept, in case its server comes back with it. */
 const presumedMs = 86_400_000;
 
-/** Those of the other servers, as they were when they opened. */
+/** The open sessions of the other servers, as they were when they opened. */
 export async function listSessionsElsewhere(db: Reader, serverId: string): Promise<SshSession[]> {
   const rows = await listRows(db, 'open_sessions', { presumed_seq: null });
   const others = rows.filter((row) => row.server_id !== serverId);
   return others.flatMap(({ entry }) => (JSON.parse(entry) as SessionEntry).session ?? []);
 }
 
-/** A session that is to be closed, and the word to the person. */
+/** A request to close a session, with the message to the person. */
 export interface Closing {
   id: string;
   text: string;
 }
 
-/** Has the server that has the session close it, where that is another one. Returns whether it was not asked to before. */
+/** Asks the server that has the session, where that is another one, to close it. False where it was asked before. */
 export async function requestClosing(tx: Tx, { id, text }: Closing): Promise<boolean> {
   const session = await findRow(tx.db, 'open_sessions', { id });
   if (session?.closing != null) return false;
@@ -50,8 +50,8 @@ export async function listServersWithSessions(db: Reader): Promise<string[]> {
 }
 
 /**
- * Closes in the trail the sessions of a server that is gone. Where it comes back with them, `reopenSessions` takes that
- * back, and what it says of their end goes before this. Returns how many there were.
+ * Closes in the trail the sessions of a server that is gone. If it comes back with them, `reopenSessions` undoes that,
+ * and its own report of their end replaces this one. Returns how many there were.
  */
 export async function presumeSessionsClosed(store: Store, serverId: string, reason: string): Promise<number> {
   for (let closed = 0; ; ) {
@@ -78,7 +78,7 @@ export async function presumeSessionsClosed(store: Store, serverId: string, reas
   }
 }
 
-/** Takes back that sessions of this server were presumed to be closed: those that it still has. Returns how many. */
+/** Undoes the presumed end of those sessions of this server that are still `open`. Returns how many. */
 export async function reopenSessions(store: Store, open: ReadonlySet<string>): Promise<number> {
   const { id: serverId } = store.server;
   const presumed = async (db: Reader) =>
@@ -99,7 +99,7 @@ export async function reopenSessions(store: Store, open: ReadonlySet<string>): P
   });
 }
 
-/** Deletes at most `most` that were presumed to be closed so long ago; returns how many. */
+/** Deletes at most `most` sessions whose presumed end is older than `presumedMs`; returns how many. */
 export function forgetPresumed({ db }: Tx, now: number, most: number): Promise<number> {
   const end = toTime(now - presumedMs);
   return deleteUpTo(db, 'open_sessions', ['id'], { column: 'presumed_at', end, most });
@@ -130,8 +130,8 @@ function keyUsesIn(entries: readonly SessionEntry[]): Map<string, { at: string; 
 }
 
 /**
- * Closes in the trail, at `at` (RFC 3339), what this server had open when it was cut off, but for the sessions that are
- * `spared`, by ID, which are this server's from now on; returns how many. To be called before there are new ones.
+ * Closes in the trail, at `at` (RFC 3339), the sessions that this server had open when it was cut off; returns how
+ * many. Those in `spared`, by ID, become this server's instead. Must run before new sessions open.
  */
 export async function closeLostSessions(
   store: Store,
@@ -157,7 +157,7 @@ function endOf(opening: string, at: string, reason: string): SessionEntry {
   return { ...opened, at, operation: 'ssh.session.closed', reason, details };
 }
 
-/** How many sessions are open on a cluster, as far as the trail knows. */
+/** The number of sessions that are open on a cluster, as far as the trail knows. */
 export async function countOpenSessions(db: Reader, clusterId: string): Promise<number> {
   const { count } = await db
     .selectFrom('open_sessions')
@@ -168,7 +168,7 @@ export async function countOpenSessions(db: Reader, clusterId: string): Promise<
   return Number(count);
 }
 
-/** Keys (`sessionEntryKey`) of the last `most` entries of the trail that tell of sessions. */
+/** Keys (`sessionEntryKey`) of the last `most` entries of the trail about sessions. */
 export async function listSessionEntryKeys(store: Store, most: number): Promise<Set<string>> {
   const last = await store.read
     .selectFrom('audit_entries')
@@ -196,7 +196,7 @@ async function append(tx: Tx, entry: SessionEntry): Promise<void> {
     const session = entry.session && (await withConfirmedJob(tx.db, entry.session));
     const opened = JSON.stringify({ ...entry, ...(session && { session }) });
     const row = { id: entry.target, entry: opened, server_id: tx.server.id };
-    // One entry too many must not keep all that follow from being written.
+    // A duplicate entry must not keep all that follow from being written.
     await tx.db
       .insertInto('open_sessions')
       .values(row)
@@ -211,14 +211,14 @@ async function append(tx: Tx, entry: SessionEntry): Promise<void> {
     const opened = row && (JSON.parse(row.entry) as SessionEntry).session;
     const session = entry.session && (await withConfirmedJob(tx.db, entry.session, opened));
     await addPastSession(tx, { seq, entry: { ...entry, ...(session && { session }) }, organizationId });
-    // What its own server says goes before what another one presumed.
+    // The report of the session's own server replaces the end that another one presumed.
     if (row && row.presumed_seq !== null) await deletePastSession(tx, row.presumed_seq);
   }
 }
 
 /**
- * The session, with its job only where the cluster reports that job as the person's, on that node, or did so when the session
- * `opened`: the job is named by what runs as the person.
+ * Leaves out the job of a session unless the cluster reports it as the person's, on that node, or did so when the
+ * session `opened`: the job was named by a program that runs as the person.
  */
 export async function withConfirmedJob(
   db: Reader,
@@ -235,7 +235,7 @@ export async function withConfirmedJob(
   return isReported ? known : session;
 }
 
-/** The entry in the trail, with the organization of its cluster. */
+/** Adds the entry to the trail, with the organization of its cluster. */
 async function appendEntry(
   tx: Tx,
   entry: SessionEntry,

@@ -1,6 +1,6 @@
 /**
- * SSH sessions that are over: what the audit trail says of each in a sentence, in columns. They go when retention replaces
- * or deletes that entry, and with the erasure of their person, which takes that person's names out of others' as well.
+ * Past SSH sessions: the closing audit entry of each, in columns. A row is deleted when retention replaces or deletes
+ * that entry, and when its person is erased, whose names are then erased in other rows as well.
  */
 import type { Selectable } from 'kysely';
 import type { PastSession } from '../../domain/access/ssh-session.ts';
@@ -9,7 +9,7 @@ import type { Reader, Tx } from '../engine/index.ts';
 import { deleteRows, insertRow } from '../engine/rows.ts';
 import type { Schema } from '../generated/schema.ts';
 
-/** Keeps a session whose closing entry is `entry`, with the number `seq`. */
+/** Stores a session whose closing entry is `entry`, with the number `seq`. */
 export async function addPastSession(
   tx: Tx,
   about: { seq: number; entry: SessionEntry; organizationId: string | undefined },
@@ -51,7 +51,7 @@ export async function deletePastSession({ db }: Tx, seq: number): Promise<void> 
 export interface PastSessionFilter {
   userId?: string | undefined;
   clusterId?: string | undefined;
-  /** Where people came from, exactly. */
+  /** The remote address, exactly. */
   address?: string | undefined;
   /** A fingerprint, or the ID of a key. */
   key?: string | undefined;
@@ -60,7 +60,7 @@ export interface PastSessionFilter {
   to?: string | undefined;
 }
 
-/** A page, the last that ended first, beginning below `before` where that is given. */
+/** A page of sessions, the latest end first, beginning below the number `before` where that is given. */
 export async function listPastSessions(
   db: Reader,
   filter: PastSessionFilter,

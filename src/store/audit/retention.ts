@@ -1,6 +1,6 @@
 /**
- * What is kept for a while only: stored results of commands, past sessions, entries of the audit trail, and texts in them. Each function
- * is a small part of the work, and may run again.
+ * Deletes data that is kept for a limited time: stored results of commands, past sessions, audit entries, and texts in
+ * them. Each function does a small part of the work, and may run again.
  */
 import {
   type AuditCheckpoint,
@@ -19,14 +19,14 @@ import { type AuditListing, appendAuditEntry, findCheckpoint, listAuditEntries }
 /** Rows of one transaction: few enough to take a millisecond or two. */
 const partSize = 50;
 
-/** Their keys rise with their times, so that the oldest are found without looking at the others. */
+/** Tables whose keys rise with their times, so that the oldest rows are found without reading the others. */
 const aging = {
   commands: { key: 'id', time: 'created_at' },
   access_requests: { key: 'id', time: 'created_at' },
   ssh_sessions: { key: 'seq', time: 'closed_at' },
 } as const;
 
-/** Deletes rows from before a time (ms since 1970), at most a part of them; whether there may be more. */
+/** Deletes rows from before a time (ms since 1970), at most a part of them; returns whether there may be more. */
 export async function deleteOld(store: Store, table: keyof typeof aging, before: number): Promise<boolean> {
   const { key, time } = aging[table];
   const name: string = table;
@@ -40,7 +40,7 @@ export async function deleteOld(store: Store, table: keyof typeof aging, before:
   return old.length === partSize;
 }
 
-/** Forgets where keys were last used from before a time (ms since 1970), at most of a part of them; whether there may be more. */
+/** Clears the addresses of keys last used before a time (ms since 1970), at most a part; returns whether there may be more. */
 export async function forgetKeyAddresses(store: Store, before: number): Promise<boolean> {
   const old = store.read
     .selectFrom('ssh_keys')
@@ -58,8 +58,8 @@ export async function forgetKeyAddresses(store: Store, before: number): Promise<
 }
 
 /**
- * Lets the trail begin behind a checkpoint, and says so in it. It is on disk when this resolves; the entries before are
- * deleted by `deleteBeforeCheckpoint`.
+ * Makes the trail begin behind a checkpoint, with an entry that records it. Both are on disk when this resolves;
+ * `deleteBeforeCheckpoint` deletes the entries before.
  */
 export async function setCheckpoint(
   store: Store,
@@ -73,7 +73,7 @@ export async function setCheckpoint(
   });
 }
 
-/** Deletes entries up to the checkpoint, at most a part of them; whether there may be more. */
+/** Deletes entries up to the checkpoint, at most a part of them; returns whether there may be more. */
 export async function deleteBeforeCheckpoint(store: Store, checkpointSeq: number): Promise<boolean> {
   const rows = await store.read
     .selectFrom('audit_entries')
@@ -107,7 +107,7 @@ export async function findLastTimeBefore(db: Reader, time: number): Promise<numb
 }
 
 export interface RedactionOptions {
-  /** Behind which entry to begin, and how far to go. */
+  /** The number of the entry to begin behind, and of the last one. */
   after: number;
   until: number;
   /** The new texts of an entry; undefined where it stays as it is. */
@@ -116,7 +116,7 @@ export interface RedactionOptions {
   sign(previous: string, entry: AuditListing): Redaction;
 }
 
-/** Looks through a part of the trail and replaces texts; returns the last entry looked at, undefined at the end. Throws `invalid_state` for an entry that does not fit. */
+/** Replaces texts in a part of the trail; returns the last entry read, undefined at the end. Throws `invalid_state` for an entry that breaks the chain. */
 export async function redactEntries(store: Store, options: RedactionOptions): Promise<number | undefined> {
   const { after, until, redact, sign } = options;
   const page = await listAuditEntries(store.read, {}, { after, limit: partSize });
@@ -125,7 +125,7 @@ export async function redactEntries(store: Store, options: RedactionOptions): Pr
   if (!last) return undefined;
   const changes = rows.flatMap((row) => {
     const replaced = redact(row);
-    // It is stored without NUL, and has to be signed so.
+    // Texts are stored without NUL, and have to be signed as stored.
     const texts = replaced && storedTextsIn(replaced);
     return texts && !isSame(row, texts) ? { seq: row.seq, texts } : [];
   });
@@ -164,7 +164,7 @@ async function entryAt(db: Reader, seq: number): Promise<AuditListing | undefine
   return entry?.seq === seq ? entry : undefined;
 }
 
-/** What stands before an entry; undefined where the entry is before the checkpoint, and about to be deleted. */
+/** The entry before, or the checkpoint; undefined for an entry before the checkpoint, which is about to be deleted. */
 async function entryBefore(db: Reader, seq: number): Promise<{ seq: number; hash: string } | undefined> {
   const begin = (await findCheckpoint(db)) ?? { seq: 0, hash: '' };
   if (seq <= begin.seq) return undefined;
@@ -174,8 +174,8 @@ async function entryBefore(db: Reader, seq: number): Promise<{ seq: number; hash
 }
 
 /**
- * Has the trail go on behind an entry at which the chain broke: the installation's key signs the entry as it is, behind what stands
- * before it now, and marks it for good. Throws `not_found`, and `invalid_state` where nothing is broken there.
+ * Accepts an entry at which the chain broke: the installation's key signs the entry as it is, behind the hash that
+ * precedes it now, and marks it for good. Throws `not_found`, and `invalid_state` where nothing is broken there.
  */
 export async function acceptBreak(
   { db }: Tx,

@@ -1,11 +1,11 @@
-/** Changes of a cluster's row. Each raises its version, and says when. */
+/** Updates a cluster's row. Each update raises the row's version and sets its time. */
 import type { Tx } from '../engine/index.ts';
 import { toTime } from '../engine/time.ts';
 import type { Schema } from '../generated/schema.ts';
 
 type Counter = 'desired_generation' | 'scheduler_generation' | 'version_generation' | 'lifecycle_version';
 
-/** `raised`: counters that rise with it. `from`: only where it is in one of these states. Whether it was changed. */
+/** `raised`: counters to increment. `from`: updates only in one of these states. Returns whether it updated the row. */
 export async function updateCluster(
   tx: Tx,
   clusterId: string,

@@ -1,4 +1,4 @@
-/** What went wrong on the sides of clusters when they were last observed or changed, and the hosts that have something of ours. */
+/** The last failures to observe or change the sides of clusters, and the hosts that have something of ours. */
 import type { Selectable } from 'kysely';
 import { type Cluster, leftBehind, type Side, sidesOf } from '../../domain/clusters/cluster.ts';
 import type { Reader, Store, Tx } from '../engine/index.ts';
@@ -13,7 +13,7 @@ export function listSideRows(db: Reader, clusterId: string): Promise<ClusterSide
   return listRows(db, 'cluster_sides', { cluster_id: clusterId });
 }
 
-/** Why a side could not be observed last, and why it is not as it should be; undefined where nothing is wrong. */
+/** The failures to observe a side last and to bring it to its desired state; undefined where nothing is wrong. */
 export async function findSideFailures(
   db: Reader,
   clusterId: string,
@@ -46,8 +46,8 @@ export async function clearObserveFailure(tx: Tx, clusterId: string, side: Side)
 }
 
 /**
- * Records why a side is not as it should be (null: it is), and the IDs of the Kubernetes permissions
- * that are in force; left out where they are not known anew.
+ * Records why a side is not in its desired state (null: it is), and the IDs of the Kubernetes permissions in force;
+ * left out where they were not read again.
  */
 export async function recordApplyFailure(
   store: Store,
@@ -66,8 +66,8 @@ export async function recordApplyFailure(
 }
 
 /**
- * Records how far the release of a side has come: `done`, or the obstacle as a sentence. Returns the same of the whole
- * cluster.
+ * Records how far the release of a side has come: `done`, or the obstacle as a sentence. Returns the same for the
+ * whole cluster, or `pending`.
  */
 export async function recordCleanup(
   tx: Tx,
@@ -83,7 +83,7 @@ export async function recordCleanup(
   return states.includes('pending') ? 'pending' : 'done';
 }
 
-/** Ends the release of a cluster that cannot be cleaned any more, and keeps what is left on it, in words. */
+/** Ends the release of a cluster that cannot be cleaned any more, and records as text what is left on it. */
 export async function abandonRelease(tx: Tx, cluster: Cluster): Promise<void> {
   const rows = new Map((await listSideRows(tx.db, cluster.id)).map((row) => [row.side, row.cleanup]));
   const names = { org_id: cluster.organizationId };
@@ -101,7 +101,7 @@ export async function isCleanedUp(db: Reader, clusterId: string, side: Side): Pr
   return row?.cleanup === 'done';
 }
 
-/** What is known of people's permissions on the Kubernetes side of a cluster. */
+/** The permissions that are bound on the Kubernetes side of a cluster, and whether that side can be observed. */
 export async function findBound(
   db: Reader,
   clusterId: string,
@@ -131,7 +131,7 @@ async function updateSide(
 /** A host that has something of ours, by the address at which its cluster's driver knows it. */
 export interface ManagedHost {
   address: string;
-  /** For the driver to read. */
+  /** The driver's own description of the host. */
   host: string;
 }
 
@@ -140,7 +140,7 @@ export async function listManagedHosts(db: Reader, clusterId: string): Promise<M
   return rows.map(({ address, host }) => ({ address, host }));
 }
 
-/** Notes a host, or with `host` undefined that it has nothing of ours any more. */
+/** Saves a host; with `host` undefined deletes it, as nothing of ours is on it any more. */
 export async function noteManagedHost(
   { db }: Tx,
   clusterId: string,

@@ -50,7 +50,7 @@ function clusterOf(row: Schema['clusters']): Cluster {
   return { ...inCamelCase(row), driver, links };
 }
 
-/** What a page says of each cluster: a page of 200 takes twice the time when it reads the rest as well. */
+/** The columns that a page shows: a page of 200 takes twice the time when it reads the others as well. */
 const pageColumns = [
   'id',
   'organization_id as organizationId',
@@ -105,7 +105,7 @@ export async function listDrivenClusters(db: Reader): Promise<Cluster[]> {
     .map(clusterOf);
 }
 
-/** The clusters, as long as they are not released, on which a person or an organization can have access. */
+/** The clusters, unless they are released, on which a person or an organization can have access. */
 export async function listConcernedClusters(
   db: Reader,
   who: { userId: string } | { organizationId: string },
@@ -127,8 +127,8 @@ const clustersOfPerson = prepared((db, userId: string) =>
 );
 
 /**
- * A new cluster, in `provisioning`, with its organization's default Slurm configuration; returns its ID. The name of a released one is free again. Throws `invalid_state`
- * when the name or the ID is another's.
+ * Creates a cluster, in `provisioning`, with its organization's default Slurm configuration; returns its ID. The name
+ * of a released one is free again. Throws `invalid_state` when the name or the ID is another's.
  */
 export async function createCluster(
   tx: Tx,
@@ -183,7 +183,7 @@ async function freeName(tx: Tx, name: string): Promise<void> {
   await updateCluster(tx, other.id, { name: `${name} (released, ${other.id})` });
 }
 
-/** Sets where a cluster stands, how it is driven, and what is reserved of it; what is left out stays. */
+/** Updates a cluster's site, driver settings, links and reservation; settings that are left out stay. */
 export async function updateClusterSettings(
   tx: Tx,
   cluster: Cluster,
@@ -204,7 +204,7 @@ export async function updateClusterSettings(
   tx.changed({ kind: isConfigured ? 'cluster' : 'report', clusterId: cluster.id });
 }
 
-/** Takes a cluster out of service: `releasing` until what we put there is gone. Whether it was in service. */
+/** Takes a cluster out of service: `releasing` until all of ours on it is gone. Returns whether it was in service. */
 export async function startRelease(
   tx: Tx,
   release: { clusterId: string; commandId: string | null },
@@ -224,7 +224,7 @@ export async function startRelease(
   return true;
 }
 
-/** Empties the access list of a cluster that leaves service: its newest generation, and its last. */
+/** Withdraws the access list of a cluster that leaves service: its last generation is empty. */
 async function withdrawAccessList(tx: Tx, clusterId: string): Promise<void> {
   await tx.db
     .updateTable('access_lists')
@@ -244,13 +244,13 @@ export async function activateCluster(tx: Tx, clusterId: string): Promise<boolea
   return updateCluster(tx, clusterId, change, { raised: ['lifecycle_version'], from: ['provisioning'] });
 }
 
-/** Says that what a cluster is asked to be has changed: raises its configuration version, and announces it. */
+/** Raises a cluster's configuration version after a change of its desired state, and announces that. */
 export async function raiseDesiredGeneration(tx: Tx, clusterId: string): Promise<void> {
   await updateCluster(tx, clusterId, {}, { raised: ['desired_generation'] });
   tx.changed({ kind: 'cluster', clusterId });
 }
 
-/** Says, in words, what stands in the way of a release that is under way. */
+/** Records, as text, the obstacle to a release that is under way. */
 export async function recordCleanupFailure(tx: Tx, clusterId: string, failure: string): Promise<void> {
   const cluster = await findRow(tx.db, 'clusters', { id: clusterId });
   if (cluster?.cleanup_state === failure) return;

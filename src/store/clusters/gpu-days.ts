@@ -1,4 +1,4 @@
-/** GPU time by cluster and day: of Slurm's accounting a day as it was read last, else the sum of what was observed. */
+/** GPU time by cluster and day: that of Slurm's accounting as last read, else the sum of observed jobs. */
 import type { GpuDay, RunningJob } from '../../domain/access/manifest.ts';
 import { dayOf, heldBetween, lastDays, mostGpuDays } from '../../domain/clusters/gpu-hours.ts';
 import type { Reader, Tx } from '../engine/index.ts';
@@ -26,10 +26,10 @@ export async function saveGpuDays(tx: Tx, clusterId: string, days: readonly GpuD
   for (const day of days) await saveGpuDay(tx, clusterId, { ...day, source: 'slurmdbd' });
 }
 
-/** Longer without a report is not counted: what ran meanwhile is not known. */
+/** A longer gap between reports is not counted: the jobs that ran meanwhile are not known. */
 const longestGapMs = 300_000;
 
-/** Adds what running jobs held since the report before, whose time this takes in ms since 1970. */
+/** Adds the GPU time of running jobs since the previous report, made at `since` (ms since 1970). */
 export async function addObservedGpuTime(
   tx: Tx,
   clusterId: string,

@@ -44,9 +44,9 @@ export async function updateMachineState(
 }
 
 /**
- * Keeps what a side of a cluster reported of its machines, all of them: new ones are registered, those that come back are
- * who they were, and missing ones are retired, except for `others`, which another side has; where it is not known which
- * those are, none is retired. A report that says nothing new writes one statement for all machines.
+ * Stores a side's report of all its machines: new ones are registered, returning ones keep their ID, and missing ones
+ * are retired, except for `others`, which another side has; where these are not known, none is retired. A report
+ * without news writes one statement for all machines.
  */
 export async function recordMachines(
   tx: Tx,

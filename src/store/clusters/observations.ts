@@ -1,7 +1,6 @@
 /**
- * What the sides of clusters report; the latest report of each is kept. What a cluster confirmed of a person follows from
- * the list version that it has, so that a report costs a row and not one a person; only what it says of people by name is
- * kept by name.
+ * The latest report of each side of a cluster. A person's confirmed state follows from the list version that the
+ * cluster has, so that a report costs one row, not one per person; only accounts that it reports by name have rows.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { Selectable } from 'kysely';
@@ -41,7 +40,7 @@ import { findCluster } from './clusters.ts';
 import { addObservedGpuTime, saveGpuDays } from './gpu-days.ts';
 import { recordMachines } from './machines.ts';
 
-/** Keeps the versions that a cluster reports, where they are news. What it does not say stands as it did. */
+/** Stores the Kubernetes versions that a cluster reports, where they are new. One that it does not report stays. */
 async function updateKubernetesVersions(
   tx: Tx,
   clusterId: string,
@@ -81,7 +80,7 @@ export function parseReport<R extends SideReport>(text: string): R {
   return JSON.parse(text) as R;
 }
 
-/** What is known of a cluster as a whole, from the latest reports of its sides. */
+/** Merges the latest reports of a cluster's sides into one. */
 export async function findClusterReport(
   db: Reader,
   cluster: Pick<Cluster, 'id' | 'scheduler' | 'driver'>,
@@ -117,7 +116,7 @@ export async function listReportedStorage(db: Reader, clusterId: string): Promis
   return found.flatMap((observation) => observation?.report.storage ?? []);
 }
 
-/** A report comes again soon, and every cluster's at every interval: none is worth holding up other writes for the disk. */
+/** Reports are repeated at every interval, so that none is worth holding up other writes for the disk. */
 const unflushed = { flush: false };
 
 /** Stores a report of the Slurm side, and announces it when it says something new. */
@@ -143,7 +142,7 @@ async function addObserved(tx: Tx, clusterId: string, { runningJobs }: SlurmRepo
   if (since && runningJobs) await addObservedGpuTime(tx, clusterId, { jobs: runningJobs, since });
 }
 
-/** Keeps a report of the Kubernetes side, and announces it when it says something new. */
+/** Stores a report of the Kubernetes side, and announces it when it says something new. */
 export async function recordKubernetesReport(
   store: Store,
   clusterId: string,
@@ -188,7 +187,7 @@ async function saveReport(
     report: text,
   });
   await clearObserveFailure(tx, clusterId, side);
-  // A control plane that does not answer names no machines; that is not the end of them.
+  // A control plane that does not answer reports no machines, which must not retire them.
   const { machines } = report;
   if (machines && (report.controlPlaneReady || machines.length > 0)) {
     await recordSideMachines(tx, { clusterId, side }, machines);
@@ -197,7 +196,7 @@ async function saveReport(
   return before?.report !== text;
 }
 
-/** Of a cluster with another side, what that side said lately counts as well; until it spoke, none is retired. */
+/** Merges the recent report of a cluster's other side; until that side has reported, no machine is retired. */
 async function recordSideMachines(
   tx: Tx,
   { clusterId, side }: { clusterId: string; side: Side },
@@ -228,7 +227,7 @@ export async function deleteObservedAccounts(store: Store, clusterId: string): P
   });
 }
 
-/** The version that a cluster says it has; 0 when there never was such a one, as after a backup was restored. */
+/** The list version that a cluster reports; 0 when there never was such a one, as after a backup was restored. */
 async function knownVersion(tx: Tx, clusterId: string, version: number): Promise<number> {
   if (version === 0) return 0;
   const [list] = await listVersionOf(tx.db, clusterId);
@@ -243,7 +242,7 @@ const listVersionOf = prepared((db, clusterId: string) =>
     .where('c.id', '=', clusterId),
 );
 
-/** Makes the accounts that a cluster names exactly these; returns whether that changed anything. */
+/** Replaces the accounts that a cluster reports by name; returns whether that changed anything. */
 async function saveAccounts(tx: Tx, clusterId: string, accounts: SlurmReport['accounts']): Promise<boolean> {
   const unnamed = new Map(
     (await listRows(tx.db, 'observed_accounts', { cluster_id: clusterId })).map((row) => [row.user_id, row]),
@@ -272,11 +271,11 @@ async function saveAccounts(tx: Tx, clusterId: string, accounts: SlurmReport['ac
 interface ReportedLoginNode {
   cluster: string;
   node: LoginNodeReport;
-  /** Of an account on the node; undefined where there is none. */
+  /** The name of an account on the node; undefined where there is none. */
   username: string | undefined;
 }
 
-/** Of clusters that are in use, by the name of the cluster. */
+/** The login nodes that Slurm clusters reported last, by the name of the cluster. */
 export async function listLoginNodes(db: Reader): Promise<ReportedLoginNode[]> {
   const rows = await db
     .selectFrom('clusters as c')

@@ -14,7 +14,7 @@ import { findRow, insertRow, saveRow, updateRows } from '../engine/rows.ts';
 import { toTime } from '../engine/time.ts';
 import { updateCluster } from './cluster-row.ts';
 
-/** The newest stays, however large. */
+/** Limits of a cluster's history; the newest version stays, however large. */
 const mostVersions = 100;
 const mostBytes = 16 * 2 ** 20;
 
@@ -24,17 +24,17 @@ interface SlurmVersion {
   createdAt: string;
   userId: string;
   email: string;
-  /** Null where the audit trail has none of it. */
+  /** Null where the audit trail has no entry of it. */
   reason: string | null;
-  /** The first of them, and how many there are in all. */
+  /** The first changes; `changeCount` is the number of all. */
   changes: ConfigurationChange[];
   changeCount: number;
   bytes: number;
 }
 
 /**
- * Keeps what a cluster has from now on as a version of its own, and forgets the oldest. `auditSeq`: the audit
- * trail's entry of this change; null: it has none.
+ * Stores a cluster's new configuration as a version, and deletes the oldest. `auditSeq`: the audit trail's entry of
+ * this change; null: it has none.
  */
 async function keepSlurmVersion(
   tx: Tx,
@@ -118,7 +118,7 @@ export async function findSlurmVersion(
   return row && (JSON.parse(row.configuration) as SlurmConfiguration);
 }
 
-/** When the newest was set, and since which configuration version of the cluster it is wanted; undefined while there is none. */
+/** The newest version, with the cluster's configuration version that first wanted it; undefined while there is none. */
 export async function findNewestSlurmVersion(
   db: Reader,
   clusterId: string,
@@ -126,7 +126,7 @@ export async function findNewestSlurmVersion(
   return newestFirst(db, clusterId).limit(1).executeTakeFirst();
 }
 
-/** The newest that a cluster has whose configuration version is this one; 0: none of those that are kept. */
+/** The Slurm version that a configuration version of a cluster has; 0: none of those that are kept. */
 export async function findSlurmVersionAt(
   db: Reader,
   clusterId: string,
@@ -167,7 +167,7 @@ const stateOf = prepared((db, clusterId: string) =>
     .where('c.id', '=', clusterId),
 );
 
-/** What an organization's new clusters start with; empty when it has no default. */
+/** The configuration that an organization's new clusters start with; empty when it has no default. */
 export async function findDefaultSlurmConfiguration(
   db: Reader,
   organizationId: string,
@@ -176,16 +176,16 @@ export async function findDefaultSlurmConfiguration(
   return parse(row);
 }
 
-/** A configuration in place of the one that stands. */
+/** A configuration that replaces the current one. */
 export interface Replacement {
   configuration: SlurmConfiguration;
   userId: string;
 }
 
 /**
- * Replaces a cluster's configuration, raises its generations and keeps it in the history; one that means the same changes
- * nothing of that, and is tried again where the cluster refused it. Returns the fields that changed.
- * `auditSeq`: the number that the audit trail's entry of this change will have.
+ * Replaces a cluster's configuration, raises its generations and adds it to the history. An equivalent one changes
+ * none of these, but is tried again where the cluster refused it. Returns the fields that changed. `auditSeq`: the
+ * number that the audit trail's entry of this change will have.
  */
 export async function updateSlurmConfiguration(
   tx: Tx,
@@ -213,7 +213,7 @@ export async function updateSlurmConfiguration(
   return changed;
 }
 
-/** Replaces what an organization's new clusters start with; those that are there keep theirs. As above. */
+/** Replaces the default for an organization's new clusters; returns the fields that changed. */
 export async function updateDefaultSlurmConfiguration(
   tx: Tx,
   { organizationId, configuration, userId }: Replacement & { organizationId: string },

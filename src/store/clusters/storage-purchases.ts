@@ -1,4 +1,4 @@
-/** Storage purchases and the quotes they come from. What is active stays so: no query here takes capacity away. */
+/** Storage purchases and the quotes they come from. Active purchases stay: no query here takes capacity away. */
 import type { Selectable } from 'kysely';
 import type { Cluster } from '../../domain/clusters/cluster.ts';
 import {
@@ -16,7 +16,7 @@ import { toTime } from '../engine/time.ts';
 import type { Schema } from '../generated/schema.ts';
 import { listReportedStorage } from './observations.ts';
 
-/** What a cluster's active purchases come to, in bytes, by type. */
+/** The sum of a cluster's active purchases, in bytes, by type. */
 export async function sumActivePurchases(
   db: Reader,
   clusterId: string,
@@ -27,7 +27,7 @@ export async function sumActivePurchases(
   return sums;
 }
 
-/** What counts of a cluster when storage is bought for it. */
+/** The facts about a cluster that decide whether storage can be bought for it. */
 export async function findStorageTarget(db: Reader, { id, state }: Cluster): Promise<StorageTarget> {
   const { ceph, nfs } = await sumActivePurchases(db, id);
   const bought = (await listPurchases(db, { cluster_id: id })).filter((one) => one.state !== 'declined');
@@ -58,7 +58,7 @@ export async function findQuote(
   return row && { ...quoteOf(row), used: (await listPurchases(db, { quote_id: id })).length > 0 };
 }
 
-/** A purchase of what was quoted, `requested`. The database has room for one a quote. */
+/** Creates a purchase of a quote, in `requested`. The database allows one per quote. */
 export async function createPurchase(tx: Tx, quote: StorageQuote, userId: string): Promise<StoragePurchase> {
   const undecided = { state: 'requested' as const, decided_by_user_id: null, decided_at: null };
   const id = newId('purchase', tx.now);
