@@ -4,40 +4,40 @@ import type { KubernetesAccess } from '../domain/kubernetes/bindings.ts';
 
 interface SideDriver<Desired, Report, Outcome> {
   /**
-   * The present state, as the cluster itself reports it. Throws when it cannot be reached; the last report ages then.
-   * May be asked while `apply` is under way. `superseded` as below: then it waits for nothing that a change does not need.
+   * Returns the present state, as the cluster reports it. Throws when the cluster cannot be reached; the last report then
+   * ages. May be called during `apply`. `superseded` as in `apply`: once aborted, waits only for what a change needs.
    */
   observe(signal: AbortSignal, superseded?: AbortSignal): Promise<Report>;
   /**
-   * Applies the wanted state. May be called again with the same, and after an `apply` that was aborted half-way. `superseded` is
-   * aborted when something newer is wanted: what takes long is then left for later.
+   * Applies the wanted state. Idempotent, also after an `apply` that was aborted half-way. `superseded` is aborted when a
+   * newer state is wanted: slow steps are then left to a later call.
    */
   apply(desired: Desired, signal: AbortSignal, superseded?: AbortSignal): Promise<Outcome>;
   /**
-   * Removes what the driver put there, and nothing else; homes stay. May be called again, and where nothing of ours is
-   * left. Throws a message for a person when something is left that must go.
+   * Removes what the driver put there, and nothing else; homes stay. Idempotent. Throws a message for a person when something
+   * is left that must be removed.
    */
   release(signal: AbortSignal): Promise<void>;
   close(): Promise<void>;
-  /** Whether it takes up changed settings by itself; another is made anew when its settings change. */
+  /** Whether the driver applies changed settings by itself; otherwise it is closed and created again. */
   readonly followsSettings: boolean;
-  /** How long to wait for more changes when one comes, because applying one disturbs people as much as applying many. */
+  /** How long to gather further changes after the first: applying one disturbs people as much as applying many. */
   readonly gatherMs: number;
 }
 
-/** What keeps a manifest from being applied is in the next report. */
+/** A failure to apply the manifest is in the next report. */
 export type SlurmDriver = SideDriver<Manifest, SlurmReport, void>;
 
 export interface KubernetesOutcome {
-  /** A message that names what keeps them from being as they should be; null when nothing does. */
+  /** A message that names the obstacles to the wanted permissions; null when there are none. */
   failure: string | null;
-  /** Whether trying again soon may help: a conflict or trouble at the server, and no missing right. */
+  /** Whether a retry soon may help: after a conflict or a server fault, not after a missing right. */
   retry: boolean;
-  /** The IDs of the permissions that are in force; undefined where that could not be asked. */
+  /** The IDs of the permissions that are in force; undefined where the bindings could not be listed. */
   bound: readonly string[] | undefined;
 }
 
-/** It is handed what people hold at this moment. Its outcome is undefined where `superseded` was aborted before there was one. */
+/** Applies the permissions that people have now. The outcome is undefined if `superseded` was aborted before it was known. */
 export type KubernetesDriver = SideDriver<
   KubernetesAccess,
   KubernetesSideReport,

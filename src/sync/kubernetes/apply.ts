@@ -1,4 +1,4 @@
-/** Applies people's permissions on one cluster: passes over the bindings, and the watches that ask for a pass. */
+/** Applies people's permissions on one cluster: runs passes over its bindings, and starts the watches that request passes. */
 import { isDeepStrictEqual } from 'node:util';
 import {
   type Binding,
@@ -14,14 +14,14 @@ import type { KubernetesOutcome } from '../driver.ts';
 import { type KubernetesClient, reasonOf } from './client.ts';
 import { Faults } from './faults.ts';
 import { findMissingRoles, Lanes, settleBindings } from './permissions.ts';
-import { type Expected, startWatching } from './watch.ts';
+import { startWatching, type WantedState } from './watch.ts';
 
 export interface ApplyOptions {
   clusterId: string;
   name: string;
   rule: UsernameRule;
   client: KubernetesClient;
-  /** Called when something there changed by itself, or the API server answers again. */
+  /** Called when the cluster changed by itself, or the API server answers again. */
   wake(): void;
   log: Logger;
 }
@@ -29,26 +29,26 @@ export interface ApplyOptions {
 const rounds = 3;
 const thoroughMs = 300_000;
 
-/** Its state only saves requests: a new one does the same work. */
+/** Its state is only a cache that saves requests: a new instance does the same work. */
 export class BindingApplier {
   readonly #options: ApplyOptions;
   readonly #lanes = new Lanes();
   #watching = new AbortController();
   #watch: (ReturnType<typeof startWatching> & { held: object }) | undefined;
   /**
-   * The last outcome. It counts while no watch has seen a change since: `seen` was read before the lists were, and a watch that
-   * hears nothing fails after 73 s.
+   * The last outcome, valid while no watch has seen a change since: `seen` was read before the lists, a dead watch fails
+   * within 73 s.
    */
   #settled: { seen: number; bindings: object; outcome: KubernetesOutcome } | undefined;
-  #expected: Expected = { bindings: new Map(), namespaces: new Set() };
-  /** When all bindings were listed last, and not only those with our labels. */
+  #expected: WantedState = { bindings: new Map(), namespaces: new Set() };
+  /** When all bindings were last listed, not only those with our labels. */
   #thoroughAt = Number.NEGATIVE_INFINITY;
 
   constructor(options: ApplyOptions) {
     this.#options = options;
   }
 
-  /** Undefined where something newer is wanted. Throws what the network says where the API server does not answer. */
+  /** Returns undefined when superseded. Throws the network's error when the API server does not answer. */
   async apply(
     access: KubernetesAccess,
     signal: AbortSignal,
@@ -58,15 +58,15 @@ export class BindingApplier {
     const wanted = wantedBindings(clusterId, access, rule);
     const bindings = new Map(wanted.map((binding) => [keyOf(binding), binding]));
     const isLess = this.#expected.bindings.keys().some((key) => !bindings.has(key));
-    // Something that goes may have lost a label.
+    // A binding that must be removed may have lost a label.
     if (isLess) this.#thoroughAt = Number.NEGATIVE_INFINITY;
     const held = await client.open(signal).catch(reasonOf);
     signal.throwIfAborted();
-    // No retry: whether the settings or the files have changed is checked at every interval.
+    // No retry: the next interval checks whether the settings or files have changed.
     if (typeof held === 'string') return { failure: held, retry: false, bound: undefined };
     this.#expected = { ...this.#expected, bindings };
     if (this.#watch?.held !== held) {
-      // Versions are of one server.
+      // A watch's resource versions belong to one server.
       this.#watching.abort();
       this.#watching = new AbortController();
       const watched = { clusterId, client, expected: () => this.#expected, wake };
@@ -92,7 +92,7 @@ export class BindingApplier {
     superseded: AbortSignal,
   ): Promise<KubernetesOutcome | undefined> {
     const { clusterId, name, rule, client, log } = this.#options;
-    // What goes and is known by its labels does not wait for a list of everything.
+    // Bindings with our labels are removed first, before a list of all bindings.
     let isThorough = this.#isThoroughDue() && !isLess;
     for (let round = 1; ; round++) {
       const faults = new Faults();
@@ -105,7 +105,7 @@ export class BindingApplier {
       if (change.created + change.repaired + change.removed > 0) {
         log.info('kubernetes.permitted', { cluster: name, ...change });
       }
-      // A binding that has the name may be ours without our labels.
+      // The binding that has the name may be ours, without our labels.
       const isDoubtful = !isThorough && (isNameTaken || this.#isThoroughDue());
       isThorough ||= isDoubtful;
       if ((again || isDoubtful) && round < rounds) continue;
@@ -118,7 +118,7 @@ export class BindingApplier {
     }
   }
 
-  /** Takes away everything of ours, also what lost its labels. Throws as `apply` does. */
+  /** Removes all bindings of ours, also those that lost a label. Throws as `apply` does. */
   async removeAll(signal: AbortSignal): Promise<string | null> {
     this.#thoroughAt = Number.NEGATIVE_INFINITY;
     const outcome = await this.apply({ members: [], grants: [] }, signal, new AbortController().signal);

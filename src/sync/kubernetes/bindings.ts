@@ -1,4 +1,4 @@
-/** RBAC bindings at an API server: which of ours are there, and what is done to them. */
+/** RBAC bindings at an API server: converts them, and builds the requests that create, repair and remove ours. */
 import { type Binding, type FoundBinding, ownLabels, rbacGroup } from '../../domain/kubernetes/bindings.ts';
 import type { KubernetesRequest } from './client.ts';
 
@@ -44,13 +44,13 @@ export function foundOf({ metadata, roleRef = {}, subjects = [] }: BindingItem):
   };
 }
 
-/** Makes a binding. A POST never touches what has the name already, as an apply would. */
+/** The request that creates a binding. A POST never changes an existing object of that name, as an apply would. */
 export function creation(binding: Binding): KubernetesRequest {
   const body = objectOf(binding, { name: binding.name });
   return { method: 'POST', path: collectionOf(binding.namespace), query: { fieldManager }, body };
 }
 
-/** Restores a binding of ours that was changed: a forced apply, bound to the UID and resourceVersion that were listed. */
+/** The request that restores our binding after a change: a forced apply, bound to the UID and resourceVersion that were listed. */
 export function repair(found: FoundBinding, binding: Binding): KubernetesRequest {
   const { name, uid, resourceVersion } = found;
   const body = objectOf(binding, { name, uid, resourceVersion });
@@ -68,7 +68,7 @@ export function pathOfRole(name: string): string {
   return `${root}/clusterroles/${encodeURIComponent(name)}`;
 }
 
-/** `RoleBinding team-a/name`, as people look for it. */
+/** Kind and name as people search for it, such as `RoleBinding team-a/name`. */
 export function nameOf({ namespace, name }: Pick<Binding, 'namespace' | 'name'>): string {
   return namespace === null ? `ClusterRoleBinding ${name}` : `RoleBinding ${namespace}/${name}`;
 }

@@ -1,4 +1,4 @@
-/** Which of the rights that we need an API server gives us: asked right by right, since nothing else is certain. */
+/** Checks the rights that an API server gives our credentials, one review for each right, because nothing else is certain. */
 import type { KubernetesSettings } from '../../domain/kubernetes/settings.ts';
 import {
   describeRight,
@@ -16,7 +16,7 @@ import { KubernetesClient, reasonOf } from './client.ts';
 const limitMs = 20_000;
 const atOnce = 64;
 
-/** Never throws: an API server that cannot be reached is a result as well. */
+/** Never throws: an unreachable API server is a result as well. */
 export async function checkKubernetes(
   settings: KubernetesSettings,
   roleIds: readonly string[],

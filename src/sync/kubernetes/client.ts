@@ -1,4 +1,4 @@
-/** One API server: requests over connections that stay open, each with a deadline, repeated soon where the server asks for that. */
+/** Client of one API server: requests on persistent connections, each with a deadline, and retried if the server is busy. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { isDeepStrictEqual, promisify } from 'node:util';
 import { gunzip as unzip } from 'node:zlib';
@@ -14,16 +14,16 @@ export interface KubernetesRequest {
   query?: Readonly<Record<string, string>>;
   body?: object;
   type?: string;
-  /** How long an answer is waited for; left out: as long as the server may take, and a little longer. */
+  /** Timeout of the answer; left out: a little longer than the server's own. */
   limitMs?: number;
-  /** The answer is text, and not an object of Kubernetes. */
+  /** The answer is text, not a Kubernetes object. */
   isText?: boolean;
 }
 
-/** How long the server may take for one request; the client waits a little longer, for the server's own error. */
+/** The server's timeout for one request; the client waits a little longer, to receive the server's own error. */
 const serverLimitSeconds = 10;
 const clientLimitMs = 13_000;
-/** How often a request is repeated at a busy server, which refuses at once. One that asks for a longer wait is asked by a later pass. */
+/** Attempts at a busy server (429). A longer wait than the limit below is left to a later pass. */
 const attempts = 4;
 const longestWaitMs = 2_000;
 const mostLineLength = 4 * 2 ** 20;
@@ -36,7 +36,7 @@ interface Dispatching {
   createDispatcher(cluster: object, options: object): Dispatcher;
 }
 
-interface Held {
+interface Connection {
   credentials: Credentials;
   dispatcher: Dispatcher;
 }
@@ -46,10 +46,10 @@ export class KubernetesClient {
   readonly #confirm: () => Promise<void>;
   readonly #commands: CommandCredentials;
   #library: Dispatching | undefined;
-  #held: Held | undefined;
+  #held: Connection | undefined;
   readonly #dispatchers = new Set<Dispatcher>();
 
-  /** `confirm` is asked right before each attempt to change something there, and throws where this server must not any more. */
+  /** `confirm` is called before each attempt to change something, and throws when another server may lead by now. */
   constructor(
     settings: KubernetesSettings,
     confirm: () => Promise<void> = async () => {},
@@ -61,7 +61,7 @@ export class KubernetesClient {
   }
 
   /**
-   * The answer of a request that succeeded. Throws a `KubernetesError` for any other status, and what the network says where
+   * Returns the answer of a successful request. Throws a `KubernetesError` for any other status, and the network's error when
    * there is no answer.
    */
   async request<T>(request: KubernetesRequest, signal: AbortSignal): Promise<T> {
@@ -109,8 +109,8 @@ export class KubernetesClient {
   }
 
   /**
-   * Asks for a stream of lines that the server ends after `seconds`; resolves at its end. Throws as `request` does, what
-   * `onLine` throws, and when it does not end in time.
+   * Requests a stream of lines that the server ends after `seconds`; resolves at its end. Throws as `request` does, what
+   * `onLine` throws, and when the stream does not end in time.
    */
   async stream(
     { path, query = {} }: Pick<KubernetesRequest, 'path' | 'query'>,
@@ -150,11 +150,11 @@ export class KubernetesClient {
   }
 
   /**
-   * Reads the settings' files again, and connects with what they say when the next request is made. Throws a sentence for a
-   * person where they cannot be used.
+   * Reads the settings' files again; a change in them opens a new connection for the next request. Throws a message for a
+   * person when they cannot be used.
    */
-  async open(signal: AbortSignal): Promise<Held> {
-    // A command ends by a deadline of its own.
+  async open(signal: AbortSignal): Promise<Connection> {
+    // A command of the kubeconfig has its own timeout.
     const read = () => readCredentials(this.#settings, this.#commands);
     const credentials = await withDeadline(signal, undefined, read);
     if (!this.#library) {
@@ -167,8 +167,8 @@ export class KubernetesClient {
       : this.#connect(this.#library, credentials);
   }
 
-  /** What is under way on the connections before goes on to its end there. */
-  #connect(library: Dispatching, credentials: Credentials): Held {
+  /** Requests under way on the earlier connection are completed there. */
+  #connect(library: Dispatching, credentials: Credentials): Connection {
     const { certificateAuthority: ca, clientCertificate: cert, clientKey: key } = credentials;
     const { server, proxyUrl, tlsServerName: servername } = credentials;
     const tls = present({ ca, cert, key, servername, rejectUnauthorized: true });
@@ -181,12 +181,12 @@ export class KubernetesClient {
     return this.#held;
   }
 
-  async #attempt<T>(held: Held, request: KubernetesRequest, signal: AbortSignal): Promise<T> {
+  async #attempt<T>(held: Connection, request: KubernetesRequest, signal: AbortSignal): Promise<T> {
     const { method = 'GET', path, query = {}, body, type = 'application/json' } = request;
     const { limitMs = clientLimitMs, isText = false } = request;
     const { dispatcher, credentials } = held;
     if (method !== 'GET') await this.#confirm();
-    // The library's fetch does the same, and leaves five times as much behind to be collected.
+    // The library's fetch does the same, but leaves five times as much garbage to collect.
     const { status, retryAfter, text } = await withDeadline(signal, limitMs, async (deadline) => {
       const response = await dispatcher.request({
         ...targetOf(credentials, path, { ...query, timeout: `${serverLimitSeconds}s` }),
@@ -207,7 +207,7 @@ export class KubernetesClient {
       const plain = isPacked ? await gunzip(bytes, { maxOutputLength: mostBytes }) : bytes;
       return { status: statusCode, retryAfter: received['retry-after'], text: plain.toString('utf8') };
     }).catch((error) => {
-      // The connection may be dead without a word: others begin anew, and end nothing that is under way on this one.
+      // The connection may be dead: later requests use a new one, and those under way on this one go on.
       if (isLate(error) && this.#library && this.#held === held) this.#connect(this.#library, credentials);
       throw error;
     });
@@ -236,8 +236,8 @@ function targetOf({ server }: Credentials, path: string, query: Readonly<Record<
 }
 
 /**
- * A signal of its own, which leaves nothing behind: a timer for each of thousands of requests would hold them all. It
- * waits no longer than that for a connection that does not take notice.
+ * Runs `body` with its own signal, so that timers do not keep thousands of ended requests in memory. At the deadline it
+ * rejects at once, even if the connection ignores the signal.
  */
 async function withDeadline<T>(
   signal: AbortSignal,
@@ -267,7 +267,7 @@ function isLate(error: unknown): boolean {
   return error instanceof Error && error.name === 'TimeoutError';
 }
 
-/** Whether a request met a connection that was just ending, and can be made again: it was never sent, or only asked. */
+/** Whether the connection ended under a request that may be repeated: it was never sent, or is a GET. */
 function isLostConnection(error: unknown, { method = 'GET' }: KubernetesRequest): boolean {
   const code = String((error as { code?: unknown } | undefined)?.code);
   if (code === 'UND_ERR_DESTROYED' || code === 'UND_ERR_CLOSED') return true;
@@ -286,7 +286,7 @@ function secondsOf(header: string | string[] | undefined): number | undefined {
   return typeof header === 'string' && /^\d{1,6}$/.test(header) ? Number(header) : undefined;
 }
 
-/** Why something did not come about, as a message; fetch itself reports only that it failed. */
+/** The reason of a failure, as a message; the error of fetch itself says only that it failed. */
 export function reasonOf(error: unknown): string {
   if (error instanceof KubernetesError) return shortened(error.message);
   if (!(error instanceof Error)) return shortened(String(error));

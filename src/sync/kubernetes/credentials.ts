@@ -1,4 +1,4 @@
-/** A cluster's `kubernetes` section → its API server, and how we are let in there: read as kubectl reads it. */
+/** Reads a cluster's `kubernetes` section into its API server and our credentials, as kubectl would. */
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
@@ -11,7 +11,7 @@ export interface Credentials {
   server: string;
   tlsServerName?: string;
   proxyUrl?: string;
-  /** In PEM, as are the next two; left out: everyone trusts the server's certificate. */
+  /** PEM, as are the next two; left out: a public authority signed the server's certificate. */
   certificateAuthority?: string;
   clientCertificate?: string;
   clientKey?: string;
@@ -19,14 +19,14 @@ export interface Credentials {
 }
 
 /** A cluster or a user of a kubeconfig (`k8s.io/client-go/tools/clientcmd/api/v1`). */
-type Fields = Readonly<Record<string, string | undefined>>;
-type User = Fields & { readonly exec?: ExecConfig };
+type KubeconfigFields = Readonly<Record<string, string | undefined>>;
+type KubeconfigUser = KubeconfigFields & { readonly exec?: ExecConfig };
 
 interface Kubeconfig {
   'current-context'?: string;
-  clusters?: { name: string; cluster: Fields }[];
-  users?: { name: string; user: User }[];
-  contexts?: { name: string; context: Fields }[];
+  clusters?: { name: string; cluster: KubeconfigFields }[];
+  users?: { name: string; user: KubeconfigUser }[];
+  contexts?: { name: string; context: KubeconfigFields }[];
 }
 
 interface ExecConfig {
@@ -44,7 +44,7 @@ interface ExecStatus {
   expirationTimestamp?: string;
 }
 
-/** The credentials that are sent make people administrators; the rest is of sign-ins that API servers no longer know. */
+/** The first would send an administrator's credentials to any server; the others are sign-ins that API servers have removed. */
 const unsupported = [
   'insecure-skip-tls-verify',
   'auth-provider',
@@ -54,7 +54,7 @@ const unsupported = [
   'as-user-extra',
 ];
 
-/** Reads all that the section names anew. Throws a message for a person where it cannot be used. */
+/** Reads all files of the section anew. Throws a message for a person when they cannot be used. */
 export async function readCredentials(
   settings: KubernetesSettings,
   commands: CommandCredentials,
@@ -63,7 +63,7 @@ export async function readCredentials(
   const { cluster, user } = file === '' ? named(settings) : readKubeconfig(file, settings.context);
   const at = dirname(resolve(file));
   const fileOf = (name: string | undefined) => (name ? read(resolve(at, name)) : undefined);
-  const pem = (fields: Fields, name: string) => {
+  const pem = (fields: KubeconfigFields, name: string) => {
     const data = fields[`${name}-data`];
     return data ? Buffer.from(data, 'base64').toString('utf8') : fileOf(fields[name]);
   };
@@ -77,7 +77,7 @@ export async function readCredentials(
   }
   const certificateAuthority = pem(cluster, 'certificate-authority');
   const token = fileOf(user['tokenFile']) ?? user['token'];
-  // As kubectl does: what is there already goes before the command.
+  // As kubectl does: a token goes before the command.
   const made = user.exec && !token ? await commands.get(user.exec, at, { server, certificateAuthority }) : {};
   return present({
     server,
@@ -91,13 +91,13 @@ export async function readCredentials(
 }
 
 function named({ server, certificateAuthority, ...files }: KubernetesSettings): {
-  cluster: Fields;
-  user: User;
+  cluster: KubeconfigFields;
+  user: KubeconfigUser;
 } {
   const { tokenFile, clientCertificate, clientKey } = files;
   return {
     cluster: { server, 'certificate-authority': certificateAuthority },
-    user: { tokenFile, 'client-certificate': clientCertificate, 'client-key': clientKey } as User,
+    user: { tokenFile, 'client-certificate': clientCertificate, 'client-key': clientKey } as KubeconfigUser,
   };
 }
 
@@ -105,7 +105,7 @@ function readKubeconfig(file: string, asked: string | undefined) {
   const document = parseDocument(read(file));
   const config: Kubeconfig | null = document.errors.length === 0 ? document.toJS() : null;
   if (config === null || typeof config !== 'object') {
-    // The parser's message holds parts of the file, and so of a secret.
+    // The parser's message contains parts of the file, which may be a secret.
     const line = document.errors[0]?.linePos?.[0].line;
     throw new Error(`${file}${line === undefined ? '' : `:${line}`}: it cannot be read as a kubeconfig.`);
   }
@@ -119,18 +119,18 @@ function readKubeconfig(file: string, asked: string | undefined) {
 }
 
 function headersOf(token: string | undefined, as: string | undefined): Record<string, string> {
-  // A token in a file ends with the line.
+  // `trim`: a token file ends with a line end.
   const headers = present({ authorization: token && `Bearer ${token.trim()}`, 'impersonate-user': as });
-  // Sent all the same, they would break the connection.
+  // Sending such characters would break the connection.
   if (/[^\x20-\x7e]/.test(Object.values(headers).join('')))
     throw new Error('The credentials have characters that cannot be sent.');
   return headers as Record<string, string>;
 }
 
-/** It may ask a service that is far away, and no person. */
+/** Timeout of a command: it may query a distant service, but never a person (`interactive: false`). */
 const commandLimitMs = 30_000;
 
-/** What a command of a kubeconfig gave, kept until it expires. */
+/** Credentials from a command of a kubeconfig, cached until they expire. */
 export class CommandCredentials {
   readonly #limitMs: number;
   readonly #closing = new AbortController();
@@ -177,7 +177,7 @@ export class CommandCredentials {
     const own = Object.fromEntries((env ?? []).map(({ name, value }) => [name, value]));
     try {
       const file = command.includes('/') ? resolve(directory, command) : command;
-      // It ends what the command started as well.
+      // `timeout` also kills the child processes of the command.
       const limited = ['-s', 'KILL', `${this.#limitMs / 1000}`, file, ...(args ?? [])];
       const options = { env: { ...process.env, ...own, ...info }, signal: this.#closing.signal };
       const { stdout } = await promisify(execFile)('timeout', limited, options);
@@ -186,7 +186,7 @@ export class CommandCredentials {
       if (answer.apiVersion === apiVersion && (token || (clientCertificateData && clientKeyData)))
         return answer.status;
     } catch {
-      // What a command prints before it fails may hold a secret.
+      // The error is dropped: output of a failed command may contain a secret.
     }
     throw new Error(
       `${command}, which the kubeconfig names, gave no credentials in ${this.#limitMs / 1000} s`,

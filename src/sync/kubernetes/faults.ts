@@ -1,4 +1,4 @@
-/** What keeps permissions from being applied, gathered over a pass and reported in few sentences. */
+/** Collects the faults of a pass that keep permissions from being applied, and reports them in a few sentences. */
 import {
   describeRight,
   type KubernetesError,
@@ -23,19 +23,19 @@ export class Faults {
     this.#counts.set(`A change could not be made: ${why}`, 1);
   }
 
-  /** Adds what a refusal means; `role` is the ClusterRole that was to be bound, `what` the thing that was refused. */
+  /** Adds the meaning of a refusal. `role`: the ClusterRole to bind; `what`: the refused object. */
   refused(error: KubernetesError, about: { what: string; role?: string }): void {
     const refusal = meaningOf(error, about.role);
     this.mayPass ||= passingKinds.includes(refusal.kind);
     const sentence = sentenceOf(refusal, error.status, about);
-    // What is the same for all requests is said once.
+    // These faults concern all requests alike, and are reported once.
     if (refusal.kind === 'credentials' || refusal.kind === 'trouble') this.#counts.set(sentence, 1);
     else this.add(sentence);
   }
 
   text(): string | null {
     if (this.#counts.size === 0) return null;
-    // In the same order each time: a new text is reported anew.
+    // Sorted, because a different text would be reported as a new failure.
     const sentences = [...this.#counts]
       .map(([sentence, count]) => (count === 1 ? `${sentence}.` : `${sentence} (${count} times).`))
       .sort();

@@ -1,9 +1,9 @@
 /**
- * The driver of a real Kubernetes cluster. Owns the RBAC bindings that carry our labels and this cluster's ID, and
- * changes nothing else there; observes the cluster through the API server. It has no state that matters: what should be
- * there is handed to it, and what is there is read each time, so that the next pass completes one that was aborted.
+ * The driver of a real Kubernetes cluster. Owns the RBAC bindings with our labels and this cluster's ID, and changes nothing
+ * else there; observes the cluster through the API server. Its state is only a cache: it gets the wanted permissions and
+ * reads the present bindings on each pass, so that the next pass completes an aborted one.
  *
- *   apply:   access → wanted bindings → list ours → plan → write; in parallel, watches that ask for a pass (`watch.ts`)
+ * apply:   access → wanted bindings → list ours → plan → write; in parallel, watches that request passes (`watch.ts`)
  *   observe: /readyz, /version, nodes, storage, pods → report
  */
 import type { KubernetesSideReport } from '../../domain/access/manifest.ts';
@@ -20,7 +20,7 @@ import { observeCluster, PodCounter } from './observe.ts';
 export interface KubernetesOptions extends Omit<ApplyOptions, 'rule' | 'client'> {
   settings: KubernetesSettings;
   rule: Pick<UsernameRule, 'claim' | 'issuer'>;
-  /** Asked right before each request that changes something there: throws where another server may look after it by now. */
+  /** Called before each request that changes something; throws when another server may lead by now. */
   confirm?(): Promise<void>;
 }
 
@@ -79,7 +79,7 @@ function reportOf(
       ready: isReady,
       ...present({
         certificateAuthority,
-        // The name in the certificate, where we reach it by another.
+        // The name in the server's certificate, if it differs from the address that we use.
         tlsServerName: publicServer === undefined ? tlsServerName : undefined,
         version: view.version,
         kubeletVersion: view.kubeletVersion,

@@ -1,2 +1,2 @@
-/** What we use of the official client library: its connections. It takes tens of megabytes and hundreds of milliseconds to load. */
+/** The connections of the official client library, in a module of their own: loading takes tens of megabytes and hundreds of ms. */
 export { KubeConfig } from '@kubernetes/client-node';

@@ -1,6 +1,6 @@
 /**
- * Observes a cluster through its API server: the same few requests, whatever its size, and where there are GPUs a list of all pods,
- * page by page, since an API server sums nothing up. What pods hold is not known where our credentials may not list them.
+ * Observes a cluster through its API server: a few requests, whatever its size, and where there are GPUs a paged list of all
+ * pods, as an API server has no sums. GPUs in use are unknown where our credentials may not list pods.
  */
 import type { ConditionReport } from '../../domain/access/manifest.ts';
 import {
@@ -20,15 +20,15 @@ import { atMost } from '../loop/pass.ts';
 import type { KubernetesClient } from './client.ts';
 import type { Faults } from './faults.ts';
 
-/** A report names no more of those that hold GPUs. */
+/** A report names at most this many pods that hold GPUs. */
 const mostPods = 2_000;
-/** A page is read in some 10 ms, and nothing else runs meanwhile. */
+/** Parsing a page takes some 10 ms and blocks the event loop. */
 const pageSize = 100;
 const mostPages = 500;
 const limitMs = 30_000;
-/** Of all time, so much is spent on lists at most: a large cluster is counted less often. */
+/** Largest share of time spent on listing pods: a large cluster is counted less often. */
 const partOfTime = 0.05;
-/** An older count is none, and the next comes before that. */
+/** An older count is dropped; the longest pause is shorter, so that the next one comes first. */
 const goodForMs = 300_000;
 const longestPauseMs = 240_000;
 
@@ -51,7 +51,7 @@ export class PodCounter {
   async #list(client: KubernetesClient, signal: AbortSignal): Promise<PodUse | undefined> {
     const use: PodUse = { held: new Map(), pods: [] };
     const both = atMost(signal, limitMs);
-    // Of those that have ended there can be more than of those that run.
+    // Ended pods may outnumber those that run.
     const query = { limit: `${pageSize}`, fieldSelector: 'status.phase!=Succeeded,status.phase!=Failed' };
     let pages = 0;
     try {
@@ -69,10 +69,10 @@ export class PodCounter {
   }
 }
 
-/** An API server that hangs is known this soon; what else is asked may take longer. */
+/** Timeout of `/readyz`, shorter than that of other requests, to detect early that an API server hangs. */
 const readyLimitMs = 8_000;
 
-/** Throws what the network says where the API server does not answer, and where it does not accept our credentials. */
+/** Throws the network's error when the API server does not answer, and when it rejects our credentials. */
 export async function observeCluster(
   client: KubernetesClient,
   { subVolumeGroup, faults, pods }: { subVolumeGroup: string | undefined; faults: Faults; pods: PodCounter },
@@ -95,7 +95,7 @@ export async function observeCluster(
       kind,
       () =>
         client.list<RookObject>(`/apis/ceph.rook.io/v1/${kind}`, signal).catch((error) => {
-          // Without Rook the server knows no such API.
+          // A server without Rook does not know this API.
           if (error instanceof KubernetesError && meaningOf(error).kind === 'missing') return [];
           throw error;
         }),
@@ -133,10 +133,10 @@ async function askReadiness(client: KubernetesClient, signal: AbortSignal): Prom
   }
 }
 
-/** `/readyz` goes on saying `ok` while the server's own store does not answer, so that what we asked counts as well. */
+/** `/readyz` stays `ok` while the server's own store (etcd) does not answer, so that failed requests count as well. */
 function conditionOf(readiness: ConditionReport, refusals: readonly KubernetesError[]): ConditionReport {
   const meanings = refusals.map((refusal) => meaningOf(refusal));
-  // It says nothing of the cluster then: what is known of that gets old.
+  // Without access there is nothing to report: the last report ages.
   if (meanings.some(({ kind }) => kind === 'credentials'))
     throw new Error('it does not accept our credentials');
   const trouble = meanings.find(({ kind }) => kind === 'trouble');

@@ -1,4 +1,4 @@
-/** One pass over people's permissions on a cluster: what is there, what should be, and the writes between the two. */
+/** One pass over people's permissions on a cluster: compares the present bindings to the wanted ones, and writes the difference. */
 import {
   type Binding,
   type BindingPlan,
@@ -27,7 +27,7 @@ import {
 import { type KubernetesClient, type KubernetesRequest, reasonOf } from './client.ts';
 import type { Faults } from './faults.ts';
 
-interface Pass {
+interface BindingPass {
   client: KubernetesClient;
   lanes: Lanes;
   /** List all bindings, not only those with our labels: one of ours may have lost a label. */
@@ -35,22 +35,22 @@ interface Pass {
   clusterId: string;
   faults: Faults;
   signal: AbortSignal;
-  /** Aborted when something newer is wanted: what has begun goes on by itself. */
+  /** Aborted when a newer state is wanted: writes under way go on in the background. */
   superseded: AbortSignal;
-  /** Called when something that a newer pass did not see has been written. */
+  /** Called after a write that a newer pass did not see. */
   wake(): void;
 }
 
-type Asking = Pick<Pass, 'client' | 'faults' | 'signal'>;
+type Reader = Pick<BindingPass, 'client' | 'faults' | 'signal'>;
 
-/** Writes are as fast as the server's store flushes many together. It asks us to wait (429) where they are too many for it. */
+/** Limit of parallel writes: the server's store flushes many together. The server answers 429 when they are too many. */
 const atOnce = 64;
 
 export class Lanes {
-  /** What takes something away waits for nothing that gives something. */
+  /** Queue of their own: removals never wait for grants. */
   readonly removals = createQueue(atOnce);
   readonly others = createQueue(atOnce);
-  /** The bindings that are being written: one that hangs holds up no other, and is not written twice. */
+  /** Keys of bindings with a write under way: one that hangs delays no other, and is not written twice. */
   readonly busy = new Set<string>();
   latest: object | undefined;
   readonly #written = new Map<string, { wanted: string; name: string; who: string; times: number[] }>();
@@ -62,13 +62,13 @@ export class Lanes {
     const rival =
       found?.changedBy === fieldManager ? "another installation with this cluster's ID" : found?.changedBy;
     const who = rival ?? before?.who ?? 'another client';
-    // What is wanted otherwise than before is a change of our own.
+    // A change of the wanted subjects is our own, and starts a new count.
     const times = before?.wanted === wanted ? before.times : [];
     times.push(performance.now());
     this.#written.set(key, { wanted, name: nameOf(binding), who, times: times.slice(-often) });
   }
 
-  /** Who else writes ours all the time, in sentences. */
+  /** Sentences about other clients that change our bindings again and again. */
   rivals(): string[] {
     const since = performance.now() - oftenMs;
     for (const [key, { times }] of this.#written) if ((times.at(-1) ?? 0) < since) this.#written.delete(key);
@@ -78,30 +78,30 @@ export class Lanes {
   }
 }
 
-/** A list of more takes longer than a change may. */
+/** Creating more would take longer than a change may. */
 const mostBindings = 10_000;
-/** After so many failed writes, the rest waits for the next pass. */
+/** After this many failed writes, the rest is left to the next pass. */
 const mostTroubles = 50;
-/** So many writes of a binding within this time, none of which a change here asked for. */
+/** Another client counts as a rival after this many writes of a binding within `oftenMs` that no change here caused. */
 const often = 5;
 const oftenMs = 300_000;
 const standing: readonly string[] = boundRoles;
 
 /**
- * Writes the difference; returns what was changed, and whether another client changed something meanwhile, which is worth
- * another round at once, and the namespaces that are waited for. Undefined where something newer is wanted. Refusals go into `faults`. Throws errors of the network
- * where it is not known what is there.
+ * Writes the difference. Returns the writes (`again`: another client made a change meanwhile, which is worth another round at
+ * once) and the namespaces that bindings wait for; undefined when superseded. Adds refusals to `faults`. Throws the network's
+ * error when the bindings cannot be listed.
  */
 export async function settleBindings(
-  pass: Pass,
+  pass: BindingPass,
   wanted: readonly Binding[],
 ): Promise<{ writes: Writes; namespaces: ReadonlySet<string> } | undefined> {
   const { client, faults, signal, superseded } = pass;
-  // What an earlier pass writes from here on may be missing in the lists.
+  // Created before listing: a write of an earlier pass from now on may be missing in the lists, and ends with `wake`.
   const writes = new Writes(pass);
   const [found, isKnown] = await findOurs(pass, wanted);
   const known = wanted.filter(isKnown);
-  // Of what must go nothing more has to be known.
+  // Removals need no namespaces or roles, and start first.
   for (const one of planBindings(known, found, undefined).remove) writes.remove(one);
   const isAnyInNamespace = wanted.some(({ namespace }) => namespace !== null);
   const [namespaces, missingRoles] = await Promise.all([
@@ -124,9 +124,9 @@ export async function settleBindings(
   return isOver && { writes, namespaces: new Set(plan.waiting.keys()) };
 }
 
-/** Ours that are there, and of which of those that should be that is known: a kind that cannot be listed is left alone. */
+/** Returns our present bindings, and whether bindings of a kind could be listed: a kind that could not is left alone. */
 async function findOurs(
-  pass: Pass,
+  pass: BindingPass,
   wanted: readonly Binding[],
 ): Promise<[FoundBinding[], (binding: Binding) => boolean]> {
   const { client, clusterId, isThorough, faults, signal } = pass;
@@ -137,7 +137,7 @@ async function findOurs(
   const all = [...(clusterWide ?? []), ...(inNamespaces ?? [])].map(foundOf);
   const names = new Set(wanted.map(keyOf));
   for (const one of all) {
-    // Where one of ours should be, making it is refused, and that is reported.
+    // Creating our binding of that name will be refused, which is reported there.
     if (ownership(one, clusterId) !== 'suspect' || names.has(keyOf(one))) continue;
     faults.add(`${nameOf(one)} has one of our names and none of our labels: look whose it is, and remove it`);
   }
@@ -145,7 +145,7 @@ async function findOurs(
   return [all.filter((one) => ownership(one, clusterId) === 'ours'), isKnown];
 }
 
-async function allowed<T>({ faults }: Asking, what: string, ask: () => Promise<T>): Promise<T | undefined> {
+async function allowed<T>({ faults }: Reader, what: string, ask: () => Promise<T>): Promise<T | undefined> {
   try {
     return await ask();
   } catch (error) {
@@ -163,8 +163,8 @@ async function listNamespaces(client: KubernetesClient, signal: AbortSignal): Pr
   return new Map(items.map(({ metadata, status }) => [metadata.name, status?.phase !== 'Terminating']));
 }
 
-/** The server binds also roles that do not exist, for an account that may bind everything, and goes on binding one that went. */
-export async function findMissingRoles(pass: Asking, wanted: readonly Binding[]): Promise<Set<string>> {
+/** Checked because API servers bind missing roles for an account that may bind all, and keep bindings of deleted ones. */
+export async function findMissingRoles(pass: Reader, wanted: readonly Binding[]): Promise<Set<string>> {
   const { client, faults, signal } = pass;
   const missing = new Set<string>();
   const roles = new Set(wanted.map(({ role }) => role).filter((role) => !standing.includes(role)));
@@ -180,22 +180,22 @@ export async function findMissingRoles(pass: Asking, wanted: readonly Binding[])
   return missing;
 }
 
-/** The writes of a pass, and what becomes of them. */
+/** The writes of a pass, and their results. */
 class Writes {
-  readonly #pass: Pass;
-  /** After one refusal the same request is not repeated: an account without the right would be refused a thousand times. */
+  readonly #pass: BindingPass;
+  /** A refused request is not repeated: without the right, an account would be refused a thousand times. */
   readonly #refusals = new Map<string, KubernetesError>();
   readonly #begun: Promise<void>[] = [];
   readonly #leaving = new Set<FoundBinding>();
   #troubles = 0;
-  /** Ours that are there: what could not be taken away is still in force. */
+  /** Our bindings in force, including those that could not be removed. */
   readonly #bound = new Set<Binding | FoundBinding>();
   readonly change = { created: 0, repaired: 0, removed: 0 };
   again = false;
-  /** Something has a name that one of ours should have. */
+  /** Another object has the name of a binding that should be ours. */
   isNameTaken = false;
 
-  constructor(pass: Pass) {
+  constructor(pass: BindingPass) {
     this.#pass = pass;
     pass.lanes.latest = this;
   }
@@ -215,7 +215,7 @@ class Writes {
     const isThere = ({ role }: Binding) => !missingRoles.has(role);
     for (const binding of plan.kept.filter(isThere)) this.#bound.add(binding);
     for (const found of plan.remove) this.remove(found);
-    // A roleRef cannot change: the old one goes, and another round makes the new one.
+    // A roleRef cannot change: this round removes the old binding, the next creates the new one.
     if (plan.replaces) this.again = true;
     for (const { found, binding } of plan.repair) {
       this.#begin('others', binding, async () => {

@@ -1,6 +1,6 @@
 /**
- * Watches of bindings and namespaces: an event only asks for a pass, which lists what is there. Where nothing was new, a pass
- * lists nothing, so that a missed event costs five minutes; frequent ones are rate limited.
+ * Watches of bindings and namespaces. An event only requests a pass, which lists the present bindings; requests are rate
+ * limited. A pass without an event lists nothing, so that a missed event costs up to five minutes.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import {
@@ -15,8 +15,8 @@ import { createRateLimiter, retryDelay } from '../../lib/limits.ts';
 import { type BindingItem, foundOf, labelSelector, pathOfKind } from './bindings.ts';
 import type { KubernetesClient } from './client.ts';
 
-/** What there should be, as the last pass knew it. */
-export interface Expected {
+/** The wanted state, as the last pass knew it. */
+export interface WantedState {
   bindings: ReadonlyMap<string, Binding>;
   namespaces: ReadonlySet<string>;
 }
@@ -24,7 +24,7 @@ export interface Expected {
 export interface WatchOptions {
   clusterId: string;
   client: KubernetesClient;
-  expected(): Expected;
+  expected(): WantedState;
   wake(): void;
 }
 
@@ -33,18 +33,18 @@ interface WatchEvent {
   object: BindingItem & { status?: { phase?: string }; code?: number };
 }
 
-/** The server ends a watch after this time, in seconds; a dead connection is noticed a little later. */
+/** The server ends a watch after this many seconds; a dead connection is noticed a little later. */
 const watchSeconds = 60;
-/** The longest pause between attempts while the server does not answer; one that succeeds ends the back-off of passes. */
+/** Longest pause between attempts while the server does not answer; a successful one ends the back-off of passes. */
 const longestRetryMs = 5_000;
-/** Without the right to watch there is only the interval. */
+/** Pause after a refusal: without the right to watch, only the interval starts passes. */
 const forbiddenRetryMs = 300_000;
-/** One that ends sooner is a failure, as asking for the next at once would be a storm. */
+/** A watch that ends sooner counts as a failure: an immediate retry would flood the server. */
 const shortestMs = 1_000;
-/** Another client may change our bindings all the time. */
+/** Rate limit, as another client may change our bindings all the time. */
 const wakes = { burst: 10, everyMs: 3_000 };
 
-/** Returns how often something was new or may have been missed, undefined while not everything is watched; `wake` counts as well. */
+/** `seen`: number of events and possible misses, also by `wake`; undefined while not everything is watched. */
 export function startWatching(options: WatchOptions, signal: AbortSignal) {
   const { clusterId, client, expected } = options;
   const seen = { live: 0, news: 0 };
@@ -68,7 +68,7 @@ export function startWatching(options: WatchOptions, signal: AbortSignal) {
   return { wake, seen: (): number | undefined => (seen.live === watches.length ? seen.news : undefined) };
 }
 
-/** An event that shows what a pass itself wrote asks for nothing. */
+/** Whether an event needs a pass; one that shows a pass's own write does not. */
 function isNews(type: string, found: FoundBinding, wanted: ReadonlyMap<string, Binding>): boolean {
   const binding = wanted.get(keyOf(found));
   if (type === 'DELETED') return binding !== undefined;
@@ -92,7 +92,7 @@ async function follow(watch: Watch, signal: AbortSignal): Promise<void> {
       if (resourceVersion === undefined) {
         resourceVersion = await versionNow(watch, signal);
         watch.seen.live += 1;
-        // A pass finds what happened before this version.
+        // The pass finds changes from before this version.
         if (failures > 0) watch.wake();
       }
       const since = performance.now();
@@ -121,7 +121,7 @@ async function versionNow({ client, path, query }: Watch, signal: AbortSignal): 
   return metadata.resourceVersion;
 }
 
-/** Reads events until the server ends them; returns the version to go on from. */
+/** Reads events until the server ends the watch; returns the resource version to continue from. */
 async function read(
   { client, path, query, isNews, wake }: Watch,
   from: string,
@@ -131,7 +131,7 @@ async function read(
   const parameters = { ...query, watch: '1', allowWatchBookmarks: 'true', resourceVersion: from };
   await client.stream({ path, query: parameters }, watchSeconds, signal, (line) => {
     const event = JSON.parse(line) as WatchEvent;
-    // Also where the version is too old (410).
+    // Includes 410: the resource version is too old.
     if (event.type === 'ERROR') throw new Error(`the watch ended with an error: ${event.object.code}`);
     last = event.object.metadata.resourceVersion;
     if (event.type !== 'BOOKMARK' && isNews(event)) wake();
@@ -139,7 +139,7 @@ async function read(
   return last;
 }
 
-/** Calls at once while the rate limit allows it; otherwise once, as soon as it does. */
+/** Returns a function that calls `body` within the rate limit: at once, or once as soon as the limit allows. */
 function rateLimited(body: () => void): () => void {
   const limiter = createRateLimiter(wakes);
   let timer: NodeJS.Timeout | undefined;

@@ -1,4 +1,4 @@
-/** A pass over the Kubernetes side of a cluster: people's permissions, and how the cluster is, side by side. */
+/** A pass over the Kubernetes side of a cluster: applies people's permissions and observes the cluster, in parallel. */
 import type { KubernetesSideReport } from '../../domain/access/manifest.ts';
 import { type Cluster, sentencesOf } from '../../domain/clusters/cluster.ts';
 import { messageOf } from '../../lib/error-message.ts';
@@ -11,10 +11,10 @@ import { aborted, atMost, isStopping, observeSide, type Pass, type PassDeps } fr
 /** A thousand permissions take a few seconds; the next pass does what is left after this time. */
 const applyLimitMs = 300_000;
 
-/** The passes of one side. An observation that takes long goes on, and no change waits for it. */
+/** Creates the passes of one side. A slow observation goes on across passes, and no change waits for it. */
 export function kubernetesPasses(): Pass<KubernetesDriver> {
   let observing: Promise<{ failure: string | null; isReached: boolean }> | undefined;
-  // Kept for the pass that is not overtaken: activating is itself a change.
+  // Kept for the next pass that is not overtaken, as activation is itself a change that overtakes this one.
   let isActivated = false;
   return async (deps, cluster, openDriver, signal, superseded) => {
     const { store, admission } = deps;

@@ -1,4 +1,4 @@
-/** Which workers there are, one for each side of each cluster, and which of them a change concerns. */
+/** Starts one worker for each side of each cluster, and nudges the workers that a change concerns. */
 import { allSides, type Cluster, type Side, sidesOf } from '../../domain/clusters/cluster.ts';
 import type { SidePasses } from '../../domain/installation-state.ts';
 import { listListedOrganizations } from '../../store/access/access-list-users.ts';
@@ -11,16 +11,16 @@ import { createQueue } from './queue.ts';
 import { passSlurm } from './slurm-pass.ts';
 import { startWorker, type Worker } from './worker.ts';
 
-/** How the passes of sides go, as the leader announces that to the servers that do not lead. */
+/** The states of sides' passes, as the leader announces them to the servers that do not lead. */
 export interface AnnouncedPasses extends Pick<SyncLoop, 'passesOf'> {
   stop(): void;
 }
 
 const topic = 'sync.passed';
-/** Far more sides than there will be. Beyond it, the one announced longest ago is dropped. */
+/** Limit of stored states, far above the number of sides. Beyond it, the state announced longest ago is dropped. */
 const most = 10_000;
 const longestKey = 100;
-/** What a date can be made of (ECMA-262, 21.4.1.1). */
+/** The largest time value of a Date (ECMA-262, 21.4.1.1). */
 const latestTime = 8.64e15;
 const noPasses: SidePasses = { nextAt: undefined, failures: 0, failingSince: undefined };
 
@@ -50,24 +50,24 @@ function timeOf(received: unknown): number | undefined {
 export interface SyncOptions extends Omit<PassDeps, 'lists' | 'admission'> {
   drivers: {
     slurm(cluster: Cluster): Promise<SlurmDriver>;
-    /** `wake` is for the driver to call when something there changed by itself, or it answers again. */
+    /** `wake`: called by the driver when the cluster changed by itself, or answers again. */
     kubernetes(cluster: Cluster, wake: () => void): Promise<KubernetesDriver>;
   };
   /**
-   * Where another server led before: how long after the start the Kubernetes side has one more pass. The former leader may have
-   * stood still and write late, which API servers cannot refuse. Hosts of Slurm refuse it by the token.
+   * After another server led: delay after the start to one extra Kubernetes pass. The former leader may have been suspended
+   * and write late, which API servers cannot refuse. Slurm hosts refuse it by the fencing token.
    */
   againMs?: number | undefined;
 }
 
 export interface SyncLoop {
-  /** How the passes of a side go; undefined where it has none, as after its release. */
+  /** The state of a side's passes; undefined where the side has no worker, for example after its release. */
   passesOf(clusterId: string, side: Side): SidePasses | undefined;
   /** Starts no more passes, waits for those under way, and closes the drivers. */
   stop(): Promise<void>;
 }
 
-/** How many passes work with the database at the same time; any number waits for clusters. */
+/** Limit of passes that use the database at the same time; any number may wait for clusters. */
 const passesAtOnce = 4;
 
 export function startSyncLoop(options: SyncOptions): SyncLoop {
@@ -76,10 +76,10 @@ export function startSyncLoop(options: SyncOptions): SyncLoop {
   return loop;
 }
 
-/** More than these at once, by a lab file for example, are brought up to date by organization. */
+/** If more people change at once, for example by a lab file, their organizations are updated as a whole. */
 const mostPeople = 50;
 
-type Concerned = { userId: string } | { organizationId: string };
+type PersonOrOrganization = { userId: string } | { organizationId: string };
 
 class Loop implements SyncLoop {
   readonly #options: SyncOptions;
@@ -132,7 +132,7 @@ class Loop implements SyncLoop {
 
   #startSide(clusterId: string, side: Side, key: string): Worker {
     const { drivers, log, againMs, store } = this.#options;
-    // Where it is lost, the next pass announces its state again.
+    // If this message is lost, the next pass announces the state again.
     const onPassed = (state: SidePasses) =>
       void store.messages.send(topic, { key, ...state }).catch(() => {});
     const onEnd = () => {
@@ -151,7 +151,7 @@ class Loop implements SyncLoop {
     if (this.#isStopping) return;
     const done = task()
       .catch((error) => {
-        // Where another server leads by now, nothing is to be mended.
+        // Errors after `stop` are not logged: another server may lead by now.
         if (!this.#isStopping) this.#options.log.error(`sync.${name}.failed`, { error });
       })
       .finally(() => this.#tasks.delete(done));
@@ -189,7 +189,7 @@ class Loop implements SyncLoop {
     }
   }
 
-  /** By organization: one write for each of thousands of people would delay all other writes. */
+  /** By organization, because one write for each of thousands of people would delay all other writes. */
   async #updateEveryone(): Promise<void> {
     for (const organizationId of await listListedOrganizations(this.#options.store.read)) {
       if (this.#isStopping) return;
@@ -207,7 +207,7 @@ class Loop implements SyncLoop {
     if (change.kind === 'everything') return this.#updateEverything();
     if (change.kind === 'cluster') {
       this.#nudge(change.clusterId, change.commandId);
-      // It may be new, or have got another side.
+      // The cluster may be new, or have a new side.
       const cluster = await findCluster(this.#options.store.read, change.clusterId);
       if (cluster && cluster.state !== 'released') this.#startSides(cluster);
       return;
@@ -217,7 +217,7 @@ class Loop implements SyncLoop {
     await this.#nudgeConcerned(change);
   }
 
-  async #nudgeConcerned(who: Concerned & { commandId?: string }): Promise<void> {
+  async #nudgeConcerned(who: PersonOrOrganization & { commandId?: string }): Promise<void> {
     for (const id of await listConcernedClusters(this.#options.store.read, who))
       this.#nudge(id, who.commandId);
   }

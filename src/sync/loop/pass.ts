@@ -1,4 +1,4 @@
-/** What a pass over one side of a cluster is given, its result, and the lists that passes rest on. */
+/** The dependencies and the result of a pass over one side of a cluster, and the access lists that passes need. */
 import type { Cluster, Side, Silence } from '../../domain/clusters/cluster.ts';
 import { messageOf } from '../../lib/error-message.ts';
 import type { Logger } from '../../lib/log.ts';
@@ -15,23 +15,23 @@ import type { Queue } from './queue.ts';
 export interface PassDeps {
   store: Store;
   lists: ListKeeper;
-  /** Bounds how many passes work with the database at the same time. */
+  /** Bounds the number of passes that use the database at the same time. */
   admission: Queue;
-  /** The issuer by whose subjects API servers know people; undefined where it is by something else. */
+  /** The issuer of the subjects by which API servers identify people; undefined where they use something else. */
   subjectIssuer: string | undefined;
   intervalMs: number;
   log: Logger;
   now(): number;
   /**
-   * Ends the sessions on a cluster that are not allowed any more, before anything is applied to its Slurm side: people read why,
-   * before their account goes. The implementation limits how long it takes.
+   * Ends the sessions on a cluster that are no longer allowed, before its Slurm side is applied: people read the reason
+   * before their account is removed. The implementation has a timeout.
    */
   recheckSessions?: ((clusterId: string) => Promise<void>) | undefined;
 }
 
 /**
- * One pass: observes a side of a cluster and applies the wanted state. Throws when it cannot be reached or changed. `superseded` is
- * aborted when something changed since it began; one that ends early for that is `overtaken`.
+ * One pass: observes a side of a cluster and applies the wanted state. Throws when the side cannot be reached or changed.
+ * `superseded` is aborted by a change after the start; a pass that ends early because of it is `overtaken`.
  */
 export type Pass<D> = (
   deps: PassDeps,
@@ -42,16 +42,16 @@ export type Pass<D> = (
 ) => Promise<PassResult | 'overtaken'>;
 
 export interface PassResult {
-  /** The manifest in force at the end, 0 where there is none. */
+  /** The generation of the manifest in force at the end; 0 where there is none. */
   generation: number;
   applied: boolean;
   activated: boolean;
-  /** Whether what the database wanted when the pass began is in force there. */
+  /** Whether the state wanted at the start of the pass is in force. */
   inForce: boolean;
   failure: string | null;
-  /** When something there ends by itself or is worth another look, in ms since 1970. */
+  /** When a grant on the cluster ends or a node needs another observation, in ms since 1970. */
   wakeAt?: number | undefined;
-  /** It was observed, and something could not be changed: worth a retry sooner than at the next interval. */
+  /** The side was observed, but a change failed: worth a retry before the next interval. */
   retry?: boolean;
 }
 
@@ -62,7 +62,7 @@ export function atMost(signal: AbortSignal, ms: number): AbortSignal {
   return AbortSignal.any([signal, AbortSignal.timeout(ms)]);
 }
 
-/** Whether something was aborted because the service stops: that is no failure to record. */
+/** Whether the abort is because the service stops, which is not recorded as a failure. */
 export function isStopping(signal: AbortSignal): boolean {
   return signal.aborted && (signal.reason as Error).name === 'AbortError';
 }
@@ -81,8 +81,8 @@ interface Observation<R> {
 }
 
 /**
- * Observes a side and records its report, or at once that it could not be observed; returns the report, and whether it
- * made the cluster active.
+ * Observes a side and records its report, or the failure to observe it. Returns the report, and whether it made the cluster
+ * active.
  */
 export async function observeSide<
   R extends { controlPlaneReady: boolean } & Pick<Silence, 'waiting' | 'silent'>,
@@ -108,11 +108,11 @@ export async function observeSide<
 }
 
 export interface ListKeeper {
-  /** Updates a person's entries. */
+  /** Updates a person's entries in the access lists. */
   updateUser(userId: string): Promise<void>;
-  /** Does so for everyone in an organization; returns whether that changed its list. */
+  /** Updates the entries of everyone in an organization; returns whether that changed its list. */
   updateOrganization(organizationId: string): Promise<boolean>;
-  /** As `updateOrganization`, but joins an update that is under way: enough for a cluster that is new. */
+  /** As `updateOrganization`, but joins an update that is under way: enough for a new cluster. */
   joinOrganization(organizationId: string): Promise<boolean>;
 }
 
@@ -135,7 +135,7 @@ export function createListKeeper({ store }: { store: Store }): ListKeeper {
   return {
     joinOrganization,
     async updateOrganization(organizationId) {
-      // One that began before the change may have passed it already.
+      // An update that began before the change may have missed it.
       await running.get(organizationId)?.catch(() => {});
       return joinOrganization(organizationId);
     },

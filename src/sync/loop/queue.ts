@@ -2,8 +2,8 @@
 export type Queue = <T>(task: () => Promise<T>) => Promise<T>;
 
 /**
- * It is for work on the database, not for waiting for clusters: hundreds of passes half-way through would hold memory, and
- * none would be done sooner.
+ * Bounds work on the database, not the wait for clusters: hundreds of half-done passes would hold memory, and none would
+ * finish sooner.
  */
 export function createQueue(width: number): Queue {
   const waiting: (() => void)[] = [];

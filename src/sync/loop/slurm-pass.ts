@@ -13,7 +13,7 @@ import { findObservation, recordSlurmReport } from '../../store/clusters/observa
 import type { SlurmDriver } from '../driver.ts';
 import { atMost, isStopping, observeSide, type PassDeps, type PassResult } from './pass.ts';
 
-/** How soon a login node is asked again that did not answer once: two misses in a row are known within two intervals. */
+/** Delay until a login node is observed again after one failed connection, so that two in a row are known within two intervals. */
 const askAgainMs = 2_000;
 
 /** Compute nodes restart one at a time, which is slow; an `apply` that takes longer than this hangs. */
@@ -28,7 +28,7 @@ export async function passSlurm(
 ): Promise<PassResult> {
   const { store, admission } = deps;
   const list = await admission(() => currentList(deps, cluster));
-  // Opened only now, as people's access is computed and shown also for a cluster that cannot be reached.
+  // Opened after the list, because people's access is computed and shown also for a cluster that cannot be reached.
   const driver = await openDriver(cluster);
   let activated = false;
   const observe = async (): Promise<SlurmReport> => {
@@ -39,7 +39,7 @@ export async function passSlurm(
     deps.log.debug('sync.login_nodes', { cluster: cluster.name, down });
     return observed.report;
   };
-  // A change goes to the hosts at once: what they are like now is looked at afterwards.
+  // A known change goes to the hosts at once, and they are observed afterwards.
   const last = list && (await findObservation(store.read, cluster.id, 'slurm'));
   const isDue = list && last && last.manifestGeneration > 0 && isApplyNeeded(list, last);
   let report = isDue ? undefined : await observe();
@@ -66,7 +66,7 @@ export async function passSlurm(
   return { generation, applied: manifest !== undefined && inForce, activated, inForce, failure, wakeAt };
 }
 
-/** Waits for work that may take long, observing at every interval: who may log in meanwhile depends on recent reports. */
+/** Waits for slow work and observes at every interval, because logins meanwhile are decided by recent reports. */
 async function observeDuring(
   work: Promise<void>,
   observe: () => Promise<unknown>,
@@ -78,13 +78,13 @@ async function observeDuring(
   );
   const interval = () => new Promise<void>((resolve) => void setTimeout(resolve, intervalMs).unref());
   while (!(await Promise.race([over, interval()]))) {
-    // A cluster that cannot be reached at the moment does not mean that the work failed.
+    // A failed observation does not mean that the work failed.
     await observe().catch(() => {});
   }
   return work;
 }
 
-/** The cluster's list, which goes with its configuration; undefined for one that was withdrawn. */
+/** The cluster's access list, updated to its configuration; undefined when the list is withdrawn. */
 async function currentList({ store, lists }: PassDeps, cluster: Cluster): Promise<AccessList | undefined> {
   let list = await findAccessList(store.read, cluster.id);
   if (!list) {

@@ -1,4 +1,4 @@
-/** The worker of one side of one cluster: when its passes run, how long it backs off, and the driver that it holds. */
+/** The worker of one side of one cluster: schedules its passes, backs off after failures, and holds its driver. */
 import { isDeepStrictEqual } from 'node:util';
 import { type Cluster, type Side, sidesOf } from '../../domain/clusters/cluster.ts';
 import type { SidePasses } from '../../domain/installation-state.ts';
@@ -24,7 +24,7 @@ class DriverHolder<D extends SlurmDriver | KubernetesDriver> {
     return this.#held?.driver;
   }
 
-  /** The driver for the cluster as it is now; one for other settings is closed first. */
+  /** Returns the driver for the cluster's present settings; closes one for earlier settings first. */
   async open(cluster: Cluster): Promise<D> {
     if (this.#held && isOutdated(this.#held.driver, this.#held.cluster, cluster)) await this.close();
     this.#held ??= { cluster, driver: await this.#create(cluster) };
@@ -49,8 +49,8 @@ function isOutdated(driver: SlurmDriver | KubernetesDriver, before: Cluster, aft
 const releaseLimitMs = 3_600_000;
 
 /**
- * Returns whether something was done. Throws when something is left; the message is stored, for operators to see. May be
- * called again.
+ * Releases a side. Returns false when that was done before. Throws when something is left, and stores the message for
+ * operators. Idempotent.
  */
 async function releaseSide(
   { store, recheckSessions }: PassDeps,
@@ -83,7 +83,7 @@ export interface WorkerOptions<D extends SlurmDriver | KubernetesDriver> {
   side: Side;
   deps: PassDeps;
   pass: Pass<D>;
-  /** Called when a driver is first needed, and again when its settings have changed. */
+  /** Called when a driver is first needed, and again after a change of settings that the driver does not follow. */
   createDriver(cluster: Cluster): Promise<D>;
   log: Logger;
   onEnd(): void;
@@ -94,11 +94,11 @@ export interface WorkerOptions<D extends SlurmDriver | KubernetesDriver> {
 export interface Worker {
   readonly state: SidePasses;
   /**
-   * Something changed, by a command where one is given: runs a pass soon. The back-off of a side that cannot be reached stays,
+   * Something changed, by a command if one is given: runs a pass soon. The back-off of a side that cannot be reached stays,
    * however many changes come.
    */
   nudge(commandId?: string): void;
-  /** The cluster itself reported a change, or answers again: runs a pass at once, also of a side that fails. */
+  /** The cluster itself reported a change, or answers again: runs a pass at once, even during a back-off. */
   wake(): void;
   stop(): Promise<void>;
 }
@@ -109,7 +109,7 @@ export function startWorker<D extends SlurmDriver | KubernetesDriver>(options: W
   return worker;
 }
 
-interface Waiting {
+interface PendingChange {
   since: number;
   commands: readonly string[];
 }
@@ -123,15 +123,15 @@ class SideWorker<D extends SlurmDriver | KubernetesDriver> implements Worker {
   #timer: NodeJS.Timeout | undefined;
   #again: NodeJS.Timeout | undefined;
   #running: Promise<void> | undefined;
-  /** Something changed since the pass under way began; `urgent`: the cluster reported it itself. */
+  /** A change came since the pass under way began; `urgent`: the cluster itself reported it. */
   #dirty: false | 'changed' | 'urgent' = false;
   /** Aborted when something changes during the pass under way. */
   #superseded = new AbortController();
-  /** A pass is scheduled for a change; it will include the changes that come until it begins. */
+  /** A pass is scheduled for a change and will include the changes that come before it begins. */
   #isGathering = false;
-  #waiting: Waiting | undefined = { since: performance.now(), commands: [] };
+  #waiting: PendingChange | undefined = { since: performance.now(), commands: [] };
   #failures = 0;
-  /** The last pass could not reach the side: no change reaches it sooner. */
+  /** The last pass could not reach the side: changes do not shorten the back-off. */
   #isDown = false;
   #failingSince: number | undefined;
   #nextAt: number | undefined;
@@ -206,7 +206,7 @@ class SideWorker<D extends SlurmDriver | KubernetesDriver> implements Worker {
     this.#running = this.#pass().then((delayMs) => {
       this.#running = undefined;
       if (delayMs === undefined) return;
-      // Checked only now: otherwise a change between the end of the pass and this line would wait for an interval.
+      // Checked only now, because a change between the end of the pass and this line would otherwise wait for an interval.
       const isDue = this.#dirty === 'urgent' || (this.#dirty === 'changed' && !this.#isDown);
       this.schedule(isDue ? this.#gatherMs() : delayMs);
       this.#options.onPassed?.(this.state);
@@ -227,7 +227,7 @@ class SideWorker<D extends SlurmDriver | KubernetesDriver> implements Worker {
         return undefined;
       }
       this.#isDown = false;
-      // A change that is not in force yet goes on waiting.
+      // A change that is not in force yet keeps waiting.
       const isOvertaken = result === 'overtaken';
       if (isOvertaken || !result.inForce) this.#wait(changed ?? { since: started, commands: [] });
       if (isOvertaken) return 0;
@@ -261,7 +261,7 @@ class SideWorker<D extends SlurmDriver | KubernetesDriver> implements Worker {
     this.#failingSince = isFailing ? (this.#failingSince ?? this.#options.deps.now()) : undefined;
   }
 
-  #wait({ since, commands }: Waiting): void {
+  #wait({ since, commands }: PendingChange): void {
     const waiting = this.#waiting ?? { since, commands: [] };
     this.#waiting = {
       since: Math.min(since, waiting.since),
@@ -273,14 +273,14 @@ class SideWorker<D extends SlurmDriver | KubernetesDriver> implements Worker {
     return this.#waiting ? Math.max(1, msSince(this.#waiting.since)) : 0;
   }
 
-  /** What the lines of the log about a pass have, by which they are found with those of its commands and of logins. */
-  #about(changed: Waiting | undefined) {
+  /** Fields of all log lines about a pass, to find them together with those of its commands and of logins. */
+  #about(changed: PendingChange | undefined) {
     const { clusterId, side } = this.#options;
     const commands = changed?.commands.length ? { commands: changed.commands } : {};
     return { cluster: this.#name, clusterId, side, ...commands };
   }
 
-  #logResult(result: PassResult, started: number, changed: Waiting | undefined): void {
+  #logResult(result: PassResult, started: number, changed: PendingChange | undefined): void {
     const { log } = this.#options;
     const about = this.#about(changed);
     const { applied, activated, generation, failure } = result;
@@ -292,7 +292,7 @@ class SideWorker<D extends SlurmDriver | KubernetesDriver> implements Worker {
     if (changed) log.debug('sync.converged', { ...about, ms: msSince(changed.since) });
   }
 
-  /** Undefined when the side is released, or is no side of the cluster any more. */
+  /** Returns undefined when the side is released or no longer belongs to the cluster. */
   async #passOrRelease(): Promise<PassResult | 'overtaken' | undefined> {
     const { clusterId, side, deps, pass, log } = this.#options;
     const open = (one: Cluster) => this.#holder.open(one);
@@ -311,7 +311,7 @@ class SideWorker<D extends SlurmDriver | KubernetesDriver> implements Worker {
     return retryDelay(this.#failures, Math.random(), this.#options.deps.intervalMs);
   }
 
-  /** An interval, or less where a grant ends before that. With jitter: workers that start together would stay together. */
+  /** Delay to the next pass: an interval, or less if a grant ends earlier. Jitter spreads workers that started together. */
   #untilWake(wakeAt: number | undefined): number {
     const { intervalMs, now } = this.#options.deps;
     const nextMs = Math.round(intervalMs * (1 - Math.random() / 5));

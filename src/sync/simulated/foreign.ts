@@ -1,24 +1,24 @@
-/** Accounts that a simulated login node cannot have, because this machine has their number or their name already. */
+/** Finds accounts that a simulated login node cannot have, because this machine already uses their uid or name. */
 import type { AccountReport, ManifestAccount } from '../../domain/access/manifest.ts';
 
-/** By uid: what this machine has of that number or name, as a phrase; those that are free are left out. */
+/** By uid: the machine's account of that uid or name, as a phrase. Accounts without a conflict are left out. */
 export type FindOwners = (accounts: readonly ManifestAccount[]) => Promise<ReadonlyMap<number, string>>;
 
-export interface Foreign {
+export interface ForeignAccounts {
   accounts: readonly ManifestAccount[];
-  /** What a person must mend, as a sentence; null where there are none. The name is that of the state on disk. */
+  /** A message that asks a person to mend it; null when there is none. This name is in the state on disk. */
   words: string | null;
 }
 
-export const noForeign: Readonly<Foreign> = { accounts: [], words: null };
+export const noForeign: Readonly<ForeignAccounts> = { accounts: [], words: null };
 
 const mostNamed = 3;
 
-/** Those among the accounts that can be used. */
+/** Finds the conflicts of accounts that people can log in to. */
 export async function findForeign(
   among: readonly ManifestAccount[],
   findOwners: FindOwners | undefined,
-): Promise<Foreign> {
+): Promise<ForeignAccounts> {
   const ready = among.filter(({ loginState }) => loginState === 'ready');
   if (ready.length === 0 || !findOwners) return noForeign;
   const owners = await findOwners(ready);
@@ -34,7 +34,7 @@ export async function findForeign(
   };
 }
 
-/** The report on an account that should be on the cluster and is not. */
+/** The report on an account that is wanted on the cluster and missing. */
 export function withoutAccount({ userId, shell }: ManifestAccount): AccountReport {
   return { userId, shell, loginState: 'waiting_for_key', keySetGeneration: 0, keyFingerprints: [] };
 }

@@ -1,7 +1,7 @@
 /**
- * The simulated drivers. Of Slurm: a cluster that exists only here, with compute nodes made of numbers and a real login node
- * that people can log in to. It takes its time to apply, restarts what the contract says is restarted, remembers its
- * state on disk, and reports as a real one does. And a Kubernetes cluster that exists only here.
+ * The simulated drivers. Slurm: a cluster that exists only here, with computed nodes and a real login node that people can
+ * log in to. It takes its time to apply, restarts services as the contract requires, keeps its state on disk, and reports as
+ * a real cluster does. And a Kubernetes cluster that exists only here.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type {
@@ -38,25 +38,25 @@ import {
 } from './state.ts';
 import { type Rejection, rejectionCondition, tryConfiguration } from './trial.ts';
 
-/** The login node, as far as the driver handles it. */
+/** The part of the login node that the driver uses. */
 type SimulatedLoginNode = Pick<
   LoginNode,
   'host' | 'port' | 'hostKey' | 'running' | 'setAccounts' | 'setJobs' | 'stop'
 >;
 
 export interface SimulatedSlurmOptions extends SimulatedOptions {
-  /** A sentence: why no login node may be started here. No login is possible then, and nothing is applied. */
+  /** The reason, as a sentence, why no login node may be started here. Then logins fail, and nothing is applied. */
   loginNodeRefusal?: string | undefined;
-  /** Finds what this machine has of the accounts' numbers and names already. */
+  /** Finds the machine's accounts that already have a uid or name of these accounts. */
   findOwners?: FindOwners;
-  /** `accounts` reads who can log in, at the start and whenever the login node must know them again. */
+  /** `accounts` reads the login accounts, at the start and whenever the login node needs them again. */
   startLoginNode(dataDir: string, accounts: () => Promise<readonly Account[]>): Promise<SimulatedLoginNode>;
   log: Logger;
 }
 
 const defaultApplyMs = 250;
 
-/** Starts the cluster's login node, unless that is refused, and drives the cluster from then on. */
+/** Starts the cluster's login node, unless that is refused, and returns the cluster's driver. */
 export async function createSimulatedSlurmDriver(options: SimulatedSlurmOptions): Promise<SlurmDriver> {
   const driver = new SimulatedSlurmDriver(options);
   await driver.startLoginNode();
@@ -68,12 +68,12 @@ class SimulatedSlurmDriver implements SlurmDriver {
   readonly gatherMs = 0;
   readonly #options: SimulatedSlurmOptions;
   #state: SimulatedState;
-  /** The configuration that was not applied last, where one was not. */
+  /** `desiredGeneration` of the last `apply`, if the settings made it fail. */
   #refused: number | undefined;
-  /** The configuration that was tried and not taken, where the newest was not. */
+  /** The newest configuration, if the simulated slurmctld rejected it. */
   #rejected: Rejection | undefined;
   #loginNode: SimulatedLoginNode | undefined;
-  /** An apply failed after it wrote who can log in, which the login node may not know yet. */
+  /** An `apply` failed after it wrote the logins to disk: the login node may still have the former ones. */
   #isCutOff = false;
   #restart: Promise<void> | undefined;
 
@@ -90,11 +90,11 @@ class SimulatedSlurmDriver implements SlurmDriver {
   }
 
   async observe(): Promise<SlurmReport> {
-    // A login node that died starts again, as a machine would. During a restart, that would start a second one.
+    // A login node that died starts again, as a machine would; not during a restart, which would start a second one.
     if (this.#loginNode && !this.#loginNode.running && !this.#restart) await this.#restartLoginNode();
     const { foreign = noForeign } = this.#state;
     const { words } = await findForeign(foreign.accounts, this.#options.findOwners);
-    // Read last, as another observation may be under way: jobs that ended would come back.
+    // Read last: an observation that began earlier would otherwise bring back ended jobs.
     const settings = await this.#settings();
     const report = this.#report(settings);
     this.#loginNode?.setJobs(report.runningJobs ?? [], settings.gpusPerNode);
@@ -110,7 +110,7 @@ class SimulatedSlurmDriver implements SlurmDriver {
     const settings = await this.#settings();
     const { failure } = settings;
     const { generation, desiredGeneration, schedulerGeneration, listVersion } = manifest;
-    // The next report says so.
+    // The next report has the failure.
     this.#refused = failure === undefined ? undefined : desiredGeneration;
     if (failure !== undefined) {
       log.warn('simulated.refused', { cluster: name, desiredGeneration, failure });
@@ -118,7 +118,7 @@ class SimulatedSlurmDriver implements SlurmDriver {
     }
     const rejected = tryConfiguration(manifest, machineReports(name, settings));
     const isKnown = rejected && this.#rejected?.desiredGeneration === desiredGeneration;
-    // It is tried once, and people do not wait for it.
+    // A rejected configuration is tried once, and people's access is applied without it.
     if (isKnown && this.#state.manifestGeneration === generation) return;
     const before = readLogins(dataDir);
     const foreign = await findForeign(manifest.accounts, findOwners);
@@ -238,7 +238,7 @@ class SimulatedSlurmDriver implements SlurmDriver {
   }
 }
 
-/** Who may do what there is not checked. `scheduler`: null where it has nodes and an API, and no scheduler. */
+/** Permissions are not enforced. `scheduler` null: a cluster with nodes and an API, but without a scheduler. */
 export function createSimulatedKubernetesDriver(
   options: SimulatedOptions & { scheduler: 'kubernetes' | null },
 ): KubernetesDriver {

@@ -1,4 +1,4 @@
-/** What a simulated cluster reports of its parts, from the settings that say what is there and what is wrong with it. */
+/** The reports of a simulated cluster's parts, from settings that describe its parts and their faults. */
 import type {
   ConditionReport,
   KubernetesReport,
@@ -13,9 +13,9 @@ type Scheduler = 'sunk' | 'kubernetes' | null;
 
 export interface SimulatedOptions {
   name: string;
-  /** The section of the lab file as it stands now; read each time, so that faults can come and go. */
+  /** Reads the section of the lab file; called each time, so that faults can come and go. */
   settings(): Promise<SimulatedSettings>;
-  /** Where this cluster's state, and its login node's homes, live. */
+  /** Directory of this cluster's state and of its login node's homes. */
   dataDir: string;
 }
 
@@ -31,7 +31,7 @@ export function isProvisioned(settings: SimulatedSettings, startedAt: number, no
   return now - startedAt >= (settings.provisionMs ?? 0);
 }
 
-/** A job of `runningJobs` holds the whole of its machines; `gpusInUse` fills those that are left, one after the other. */
+/** A job of `runningJobs` holds all GPUs of its machines; `gpusInUse` fills the other machines one after the other. */
 export function machineReports(
   name: string,
   settings: SimulatedSettings,
@@ -61,7 +61,7 @@ export function machineReports(
   });
 }
 
-/** `refused` is the configuration that was not applied last, where one was not. */
+/** `refused`: the configuration that the last `apply` failed to apply, if any. */
 export function schedulerReport(
   scheduler: Scheduler,
   settings: SimulatedSettings,
@@ -74,7 +74,7 @@ export function schedulerReport(
     return { configured: scheduler, ready: { ...condition(fault), ...about } };
   }
   const provisioning = { reason: 'Provisioning', message: 'The control plane is starting.' };
-  // Where the API is what people get, a control plane without it is none.
+  // In a Kubernetes cluster, people use the API: without it, the control plane is down.
   const isApiDown = scheduler === 'kubernetes' && settings.kubernetes?.ready === false;
   const down = isApiDown ? { reason: 'ApiNotReady', message: 'The Kubernetes API is not ready.' } : undefined;
   return {
@@ -83,7 +83,7 @@ export function schedulerReport(
   };
 }
 
-/** A Slurm cluster's nodes share a volume wherever there is storage to have one on. */
+/** Nodes of a Slurm cluster share a volume if there is any storage. */
 export function storageReport(scheduler: Scheduler, { storage }: SimulatedSettings): StorageReport {
   const has = (type: 'ceph' | 'weka' | 'nfs') => storage?.types.includes(type) ?? false;
   const report = { ceph: has('ceph'), weka: has('weka'), nfs: has('nfs') };
@@ -98,7 +98,7 @@ export function storageReport(scheduler: Scheduler, { storage }: SimulatedSettin
   };
 }
 
-/** Slurm runs on Kubernetes here, so that every cluster has its API. Nothing listens at the default address. */
+/** The simulated Slurm runs on Kubernetes, so that every cluster has an API. Nothing listens at the default address. */
 export function kubernetesReport(
   name: string,
   { kubernetes }: SimulatedSettings,

@@ -1,13 +1,13 @@
 /**
- * The state of a simulated cluster on disk, each file replaced whole: what is in force there, which is short, and its login
- * accounts, which can be thousands and are read only when they are needed.
+ * The state of a simulated cluster on disk, each file replaced whole: the short state in force, and the login accounts, which
+ * can be thousands and are read only when needed.
  */
 import { mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import type { SlurmConfiguration } from '../../domain/slurm/configuration.ts';
 import { messageOf } from '../../lib/error-message.ts';
 import { writeWhole } from '../../lib/whole-file.ts';
-import type { Foreign } from './foreign.ts';
+import type { ForeignAccounts } from './foreign.ts';
 import type { Account } from './login-node/messages.ts';
 
 export interface SimulatedState {
@@ -15,11 +15,11 @@ export interface SimulatedState {
   desiredGeneration: number;
   listVersion: number;
   slurmConfiguration: SlurmConfiguration;
-  /** Its compute nodes have restarted, and what ran on them is gone. */
+  /** The compute nodes have restarted, which ended their jobs. */
   jobsEnded: boolean;
-  /** When it first started, in ms since 1970; 0 before that. */
+  /** Time of the first start, in ms since 1970; 0 before that. */
   startedAt: number;
-  foreign?: Foreign;
+  foreign?: ForeignAccounts;
 }
 
 const fresh: Readonly<SimulatedState> = {
@@ -34,7 +34,7 @@ const fresh: Readonly<SimulatedState> = {
 const stateFile = 'simulated.json';
 const loginsFile = 'logins.json';
 
-/** The state as last written; a new cluster's where there is none. */
+/** Returns the last written state; that of a new cluster when there is none. */
 export function readState(dataDir: string): SimulatedState {
   mkdirSync(dataDir, { recursive: true, mode: 0o711 });
   return { ...fresh, ...read<Partial<SimulatedState>>(dataDir, stateFile) };
@@ -49,7 +49,7 @@ export function readLogins(dataDir: string): Account[] {
   return rows.map(([username, uid, shell]) => ({ username, uid, gid: uid, shell }));
 }
 
-/** What the file of those who can log in says of them. */
+/** The content of the file of login accounts. */
 export function textOf(logins: readonly Account[]): string {
   return JSON.stringify(logins.map(({ username, uid, shell }) => [username, uid, shell]));
 }

@@ -1,9 +1,9 @@
-/** What a simulated slurmctld thinks of a configuration: as a real one, it does not start with a partition of nodes that there are none of. */
+/** Simulates slurmctld's check of a configuration: like a real one, it does not start with a partition of unknown nodes. */
 import type { ConditionReport, MachineReport, Manifest } from '../../domain/access/manifest.ts';
 import { rejectedReason, type SlurmConfiguration } from '../../domain/slurm/configuration.ts';
 import { cutText } from '../../domain/text.ts';
 
-/** A configuration that was tried and not taken. */
+/** A configuration that slurmctld rejected. */
 export interface Rejection {
   desiredGeneration: number;
   message: string;
@@ -12,7 +12,7 @@ export interface Rejection {
 const mostShown = 60;
 const mostExpanded = 10_000;
 
-/** What keeps slurmctld from starting with the configuration; undefined where it would. */
+/** Returns the error with which slurmctld would fail to start; undefined when it would start. */
 export function tryConfiguration(
   { desiredGeneration, slurmConfiguration }: Manifest,
   machines: readonly MachineReport[],
@@ -36,7 +36,7 @@ function faultIn({ slurmPartitions = '' }: SlurmConfiguration, machines: Readonl
   return undefined;
 }
 
-/** `a1,b[1-3,7]` as the names that it stands for, up to a bound. */
+/** Expands a host list such as `a1,b[1-3,7]` into names, up to a limit. */
 function expand(list: string): string[] {
   const names: string[] = [];
   for (const [token] of list.matchAll(/[^,[]+(\[[^\]]*\]?)?/g)) {

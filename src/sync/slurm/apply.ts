@@ -1,11 +1,11 @@
 /**
- * Applies a manifest: accounts and scripts on all hosts at the same time, those that people meet first in front. Then what needs an
- * order in which Slurm never needs what a host lacks: a new configuration on the controller, whose version counts; on hosts
- * without a Slurm node; restarts of services; and compute nodes, one after the other: the first that is worse than before takes a
- * configuration that is on trial back everywhere.
+ * Applies a manifest: accounts and scripts on all hosts in parallel, compute nodes in the background. Then steps that need
+ * an order, so that Slurm never needs what a host lacks: a new configuration on the controller, whose version counts; on
+ * hosts without a Slurm node; restarts of services; and compute nodes, one at a time: the first that is worse than before
+ * rolls a configuration on trial back everywhere.
  */
 import type { Manifest } from '../../domain/access/manifest.ts';
-import { patienceMs, type SlurmCluster, type Waiting } from './cluster.ts';
+import { patienceMs, type SlurmCluster, type WaitOptions } from './cluster.ts';
 import {
   accountRows,
   configurationRows,
@@ -24,7 +24,7 @@ import type { Progress } from './progress.ts';
 import { base64, type Row } from './script.ts';
 import { HostError } from './shell.ts';
 
-interface Pass {
+interface ApplyRun {
   cluster: SlurmCluster;
   manifest: Manifest;
   signal: AbortSignal;
@@ -35,7 +35,7 @@ export async function applyManifest(
   cluster: SlurmCluster,
   progress: Progress,
   manifest: Manifest,
-  { signal, superseded }: { signal: AbortSignal } & Pick<Waiting, 'superseded'>,
+  { signal, superseded }: { signal: AbortSignal } & Pick<WaitOptions, 'superseded'>,
 ): Promise<void> {
   const ready = manifest.accounts.filter(({ loginState }) => loginState === 'ready');
   cluster.beginApply(
@@ -44,9 +44,9 @@ export async function applyManifest(
   );
   const [controller] = cluster.hosts();
   if (!controller) return;
-  // It says which compute nodes there are.
+  // The controller's facts name the compute nodes.
   if (!cluster.controllerFacts) await cluster.run(controller, 'observe', [], signal);
-  const pass: Pass = { cluster, manifest, signal, superseded };
+  const pass: ApplyRun = { cluster, manifest, signal, superseded };
   const facts = cluster.factsOf(controller);
   const { added = [], removed = [] } = facts ? planHost(facts, manifest).accounts : {};
   const hosts = cluster.hosts();
@@ -64,7 +64,7 @@ export async function applyManifest(
   );
   behind.catch(() => {});
   await atFront;
-  // A configuration that names scripts must not come before them. Nothing else waits for a compute node.
+  // Hosts must have the scripts before a configuration that names them. Only this waits for compute nodes.
   if (facts && !isConfigured(pass, facts)) await behind;
   if (superseded?.aborted) return;
   const order = { superseded, ms: patienceMs.order };
@@ -75,22 +75,22 @@ export async function applyManifest(
   progress.applied(manifest.generation);
 }
 
-function hasAll(pass: Pass, facts: Facts): boolean {
+function hasAll(pass: ApplyRun, facts: Facts): boolean {
   const { settled, drift, owed } = facts;
   const { generation, desiredGeneration } = pass.manifest;
   const isSettled = settled?.generation === generation && settled.desiredGeneration === desiredGeneration;
   return isSettled && drift.length === 0 && owed.length === 0 && isConfigured(pass, facts);
 }
 
-/** What a host that has the configuration needs, and of one that has not yet, its people and scripts; or the last good one. */
-async function applyPeople(pass: Pass, host: Host): Promise<void> {
+/** Applies people and scripts to a host, and its configuration if it has the wanted one already; or rolls that back. */
+async function applyPeople(pass: ApplyRun, host: Host): Promise<void> {
   const { cluster, manifest, signal } = pass;
   await cluster.idle(host);
   if (cluster.wantedGeneration !== manifest.generation) return;
   const facts = cluster.factsOf(host) ?? (await cluster.run(host, 'observe', [], signal));
   if (facts instanceof HostError) return;
   const isBack = mustGoBack(pass, host, facts);
-  // Hosts may share its files: none has the configuration before the controller has tried it.
+  // Hosts may share its files: the controller must try a configuration before any other host has it.
   const isTried = isConfigured(pass, cluster.controllerFacts ?? facts);
   const configuration = isBack ? 'back' : isTried && isConfigured(pass, facts) && 'apply';
   const steps = isBack
@@ -102,8 +102,8 @@ async function applyPeople(pass: Pass, host: Host): Promise<void> {
   if (isBack || !hasAll(pass, facts)) await cluster.run(host, 'apply', rows, signal);
 }
 
-/** The configuration on the controller, on trial, and on others that restart no Slurm node with it when it has taken it. */
-async function applyConfiguration(pass: Pass, controller: Host): Promise<void> {
+/** Puts the configuration on trial on the controller; if it is accepted, also on hosts without a Slurm node to restart. */
+async function applyConfiguration(pass: ApplyRun, controller: Host): Promise<void> {
   const { cluster, signal, superseded } = pass;
   const { settings } = cluster;
   const facts = cluster.factsOf(controller);
@@ -128,12 +128,12 @@ async function applyConfiguration(pass: Pass, controller: Host): Promise<void> {
   await cluster.onEach(behind, applyTo, { superseded, ms: patienceMs.order });
 }
 
-/** Login nodes, controller and accounting, on all hosts together. */
+/** Restarts login nodes, controller and accounting, on all hosts in parallel. */
 async function restartServices(
   cluster: SlurmCluster,
   manifest: Manifest,
   signal: AbortSignal,
-  waiting: Waiting,
+  waiting: WaitOptions,
 ): Promise<void> {
   const restart = async (host: Host) => {
     const roles = servicesOwed(cluster, host);
@@ -145,7 +145,7 @@ async function restartServices(
   await cluster.onEach(hosts, restart, waiting);
 }
 
-/** All but compute nodes, in the order in which they restart. */
+/** The owed restarts except those of compute nodes, in the order in which they run. */
 function servicesOwed(cluster: SlurmCluster, host: Host) {
   const owed = cluster.factsOf(host)?.owed ?? [];
   return (['accounting', 'controller', 'reload', 'login'] as const).filter(
@@ -160,12 +160,12 @@ function endSessions(cluster: SlurmCluster, { address }: Host): void {
 
 interface Fault {
   message: string;
-  /** The configuration may not be what is wrong: it is tried again by and by. */
+  /** The configuration may not be the cause: it is tried again with back-off. */
   isRetried: boolean;
 }
 
-/** Compute nodes, one after the other. What is left is for later when something newer is to be done: no account waits for it. */
-async function rollOut(pass: Pass, controller: Host): Promise<void> {
+/** Restarts compute nodes one at a time. A newer wanted state ends it: no account waits for the remaining nodes. */
+async function rollOut(pass: ApplyRun, controller: Host): Promise<void> {
   const { cluster, superseded } = pass;
   const isTrial = isOnTrial(pass);
   const bring = (host: Host) => applyPeople(pass, host);
@@ -184,8 +184,8 @@ async function rollOut(pass: Pass, controller: Host): Promise<void> {
   if (worse) await takeBack(pass, controller, worse);
 }
 
-/** Hosts that answer again, without the list: that does not wait until all nodes have restarted. */
-function backWithout({ cluster, manifest }: Pass): Host[] {
+/** Hosts that answer again and lack the list: they get it before all nodes have restarted. */
+function backWithout({ cluster, manifest }: ApplyRun): Host[] {
   return cluster.hosts().filter((host) => {
     const facts = cluster.factsOf(host);
     const problems = cluster.problems.get(host.address) ?? [];
@@ -194,8 +194,8 @@ function backWithout({ cluster, manifest }: Pass): Host[] {
   });
 }
 
-/** First where it failed before, so that no other node is lost to the same; then the site's choice, and those without jobs. */
-function inOrder({ cluster }: Pass) {
+/** Hosts in restart order: failed before (so that no other is lost to the same fault), the site's trial node, idle ones. */
+function inOrder({ cluster }: ApplyRun) {
   const { machines = [], jobs = [] } = cluster.controllerFacts?.controller ?? {};
   const away = machines.filter(({ phase }) => /down|drain|not_responding|\*$/.test(phase));
   const isBusy = new Set([...away.map(({ name }) => name), ...jobs.flatMap((job) => job.machines)]);
@@ -214,12 +214,12 @@ function inOrder({ cluster }: Pass) {
     .sort((a, b) => rank(a) - rank(b));
 }
 
-/** Restarts what is due on a host, with the configuration where it is behind. */
-async function restartNodes(pass: Pass, host: Host, isBehind: boolean): Promise<Fault | undefined> {
+/** Restarts the Slurm nodes of a host that owe it, with the configuration if the host is behind. */
+async function restartNodes(pass: ApplyRun, host: Host, isBehind: boolean): Promise<Fault | undefined> {
   const { cluster, signal, superseded, manifest } = pass;
   const steps = nodeStepRows(cluster.settings, host);
   const trial: Row[] = isOnTrial(pass) ? [['trial', cluster.controllerFacts?.confirmed ?? 0]] : [];
-  // Where it takes longer than is waited for.
+  // The result when the restart takes longer than the timeout.
   const late: Fault = { message: `${nameOf(host)} does not answer in time`, isRetried: true };
   let fault: Fault | undefined = late;
   const restart = async () => {
@@ -246,8 +246,8 @@ function faultIn({ problems }: Facts): Fault | undefined {
   return problem && { message: problem.message, isRetried: problem.kind === 'restart' };
 }
 
-/** On the controller first: hosts may share its files, or get theirs from it. */
-async function takeBack(pass: Pass, controller: Host, { message, isRetried }: Fault): Promise<void> {
+/** Rolls the configuration back, on the controller first: hosts may share its files, or fetch theirs from it. */
+async function takeBack(pass: ApplyRun, controller: Host, { message, isRetried }: Fault): Promise<void> {
   const { cluster, manifest, signal, superseded } = pass;
   const rows: Row[] = [
     versionRow(manifest),
@@ -262,32 +262,32 @@ async function takeBack(pass: Pass, controller: Host, { message, isRetried }: Fa
     const facts = cluster.factsOf(host);
     return facts && mustGoBack(pass, host, facts);
   });
-  // The next pass puts back what is not waited for.
+  // The next pass rolls back the hosts that this one does not wait for.
   await cluster.onEach(hosts, (host) => applyPeople(pass, host), { superseded, ms: patienceMs.order });
 }
 
-/** Whether the host has the configuration that is wanted; the others get it once the controller has accepted it. */
-function isConfigured({ manifest }: Pass, facts: Facts): boolean {
+/** Whether the host has the wanted configuration; hosts get it once the controller has accepted it. */
+function isConfigured({ manifest }: ApplyRun, facts: Facts): boolean {
   return planHost(facts, manifest).configuration.restarts.length === 0;
 }
 
-/** Whether the controller has a configuration that is not known to be good on all hosts yet. */
-function isOnTrial({ cluster: { controllerFacts } }: Pass): boolean {
+/** Whether the controller has a configuration that is not yet known to be good on all hosts. */
+function isOnTrial({ cluster: { controllerFacts } }: ApplyRun): boolean {
   return controllerFacts !== undefined && controllerFacts.keptAfter === controllerFacts.confirmed;
 }
 
-/** Whether the host has one that was on trial, and was taken back on the controller. */
-function mustGoBack(pass: Pass, host: Host, { keptAfter }: Facts): boolean {
+/** Whether the host has a configuration that was on trial and that the controller has rolled back. */
+function mustGoBack(pass: ApplyRun, host: Host, { keptAfter }: Facts): boolean {
   const isOther = !host.roles.has('controller');
   return isOther && !isOnTrial(pass) && keptAfter === pass.cluster.controllerFacts?.confirmed;
 }
 
-/** Whether Slurm nodes on it restart with the configuration that is wanted. */
-function hasNodesToRestart(pass: Pass, host: Host, facts: Facts): boolean {
+/** Whether the wanted configuration restarts Slurm nodes on the host. */
+function hasNodesToRestart(pass: ApplyRun, host: Host, facts: Facts): boolean {
   return configurationOwed(pass, host, facts).some(([, , owed]) => /^(compute|slurmd) /.test(`${owed}`));
 }
 
-function configurationOwed({ cluster, manifest }: Pass, host: Host, facts: Facts): Row[] {
+function configurationOwed({ cluster, manifest }: ApplyRun, host: Host, facts: Facts): Row[] {
   const plan = planHost(facts, manifest).configuration;
   const nodes = isForSlurmd(facts, manifest) ? host.nodes : [];
   return [
@@ -296,12 +296,12 @@ function configurationOwed({ cluster, manifest }: Pass, host: Host, facts: Facts
   ];
 }
 
-/** `configuration`: whether the host gets the wanted one, or the last good one back; false: neither. */
-function applyRows(pass: Pass, host: Host, facts: Facts, configuration: 'apply' | 'back' | false): Row[] {
+/** Rows to apply a host's part. `configuration`: the wanted one, the last good one (`back`), or neither (false). */
+function applyRows(pass: ApplyRun, host: Host, facts: Facts, configuration: 'apply' | 'back' | false): Row[] {
   const { settings, controllerFacts } = pass.cluster;
   const { accounts, slurmConfiguration, configurationPutAt = '' } = pass.manifest;
   const site = Object.entries(controllerFacts?.controller?.site ?? {});
-  // What the controller has of the configuration is what the cluster has.
+  // Without the wanted configuration, the controller keeps its version: that version is the cluster's.
   const isPart = configuration !== 'apply' && host.roles.has('controller');
   const desiredGeneration = isPart
     ? (facts.settled?.desiredGeneration ?? 0)

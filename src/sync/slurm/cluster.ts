@@ -1,6 +1,6 @@
 /**
- * One Slurm cluster as the driver sees it: which hosts there are, scripts run on them, and what each reported last. What is
- * ours is noted on the hosts themselves; only the list of hosts that have something of ours is kept here.
+ * One Slurm cluster as the driver sees it: its hosts, scripts run on them, and the last report of each. Hosts themselves
+ * record what the driver put there; only the list of hosts that have something of ours is kept here.
  */
 import { join } from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
@@ -9,7 +9,7 @@ import type { SlurmSettings } from '../../domain/slurm/settings.ts';
 import type { Logger } from '../../lib/log.ts';
 import { createQueue } from '../loop/queue.ts';
 import { hostRows, type ScriptScope } from './desired.ts';
-import { type Facts, type KnownLogins, readFacts, type Version } from './facts.ts';
+import { type Facts, type KnownLogins, type ManifestVersion, readFacts } from './facts.ts';
 import { createHostRecord, type HostRecord, type LeftHost } from './host-record.ts';
 import { type Host, hostsOf, isInFront, type LoginNode, loginNodesOf, nameOf } from './hosts.ts';
 import { type Row, scriptOf } from './script.ts';
@@ -18,40 +18,40 @@ import { createShell, HostError, type SharedKnownHosts, type Shell } from './she
 export interface SlurmOptions extends ScriptScope {
   name: string;
   dataDir: string;
-  /** Where it is kept which hosts have something of ours; in a file there, when left out. */
+  /** The record of hosts that have something of ours; a file in `dataDir` when left out. */
   record?: HostRecord | undefined;
-  /** What was last reported, by the process before this one. */
+  /** The last report of the previous process. */
   last?:
     | Pick<SlurmReport, 'waiting' | 'manifestGeneration' | 'desiredGeneration' | 'listVersion'>
     | undefined;
-  /** Host keys that are kept with other servers; left out: they are kept here. */
+  /** Host keys shared with other servers; left out: they are kept in `dataDir`. */
   knownHosts?: SharedKnownHosts | undefined;
-  /** Throws where another server may look after the cluster by now; asked before each script that changes something. */
+  /** Throws when this server's lease may have ended and another may lead; called before each script that changes something. */
   requireTime?(): void;
   /** Notifies the gateway that a login node (`host:port`) is about to restart. */
   endSessions(loginNode: string): void;
   log: Logger;
 }
 
-export interface Waiting {
-  /** Aborted when something newer is to be done: nothing is waited for any more. */
+export interface WaitOptions {
+  /** Aborted when a newer state is wanted: all waiting ends. */
   superseded?: AbortSignal | undefined;
-  /** For a host that answered the last time. */
+  /** Timeout for a host that answered the last time. */
   ms: number;
 }
 
 export type HostResult = Facts | HostError;
 
-/** Of those that people meet first, and of compute nodes: neither waits for the other. */
+/** Limit for each of two queues, compute nodes and all other hosts, so that neither waits for the other. */
 const maxConcurrentHosts = 32;
 const connectSeconds = { usual: 8, failing: 5 };
-/** A host that hangs is away when its script has taken so long. */
+/** Timeout of a script: a host that takes longer counts as unreachable. */
 const scriptLimitMs = { observe: 20_000, change: 300_000 };
-/** How long others wait for a host that did not answer the last time; and for one that did, by what it is to do. */
+/** How long a pass waits for a host: one that failed the last time, and one that answered, by the kind of work. */
 const failingPatienceMs = 3_000;
 export const patienceMs = { observe: 10_000, apply: 60_000, order: scriptLimitMs.change };
 const maxKnownLogins = 8;
-/** So many hosts that wait are named in a report. */
+/** A report names at most this many waiting hosts. */
 export const mostWaiting = 50;
 
 export class SlurmCluster {
@@ -59,18 +59,18 @@ export class SlurmCluster {
   readonly settings: SlurmSettings;
   readonly record: HostRecord;
   readonly results = new Map<string, HostResult>();
-  /** By address: what went wrong there when something was last changed. */
+  /** By address: the problems of the last change on the host. */
   readonly problems = new Map<string, Facts['problems']>();
-  /** What the controller reported when it last answered. */
+  /** The facts of the controller's last report. */
   controllerFacts: Facts | undefined;
   nodes: readonly string[] = [];
-  /** By address: what each host had when it last answered. */
-  readonly confirmed = new Map<string, Version>();
-  /** The list that was last applied; 0 before the first. */
+  /** By address: the version in force on the host in its last report. */
+  readonly confirmed = new Map<string, ManifestVersion>();
+  /** The generation of the list that was last applied; 0 before the first. */
   wantedGeneration = 0;
-  /** By address: when a change ended there, which said what the host is like; of hosts that were not asked since. */
+  /** By address: when a change ended, for hosts that were not observed since: the change itself reported their state. */
   readonly #fresh = new Map<string, number>();
-  /** By address: how many changes have ended there. An observation that began before one says nothing of it. */
+  /** By address: number of changes that ended. An observation that began before one of them is outdated. */
   readonly #changes = new Map<string, number>();
   readonly #running = new Map<string, Promise<HostResult>>();
   readonly #closing = new AbortController();
@@ -93,7 +93,7 @@ export class SlurmCluster {
     this.#recall();
   }
 
-  /** What hosts had that do not answer since: those that were not named as waiting had what was in force. */
+  /** Restores the versions of hosts from the last report: a host that it does not name as waiting had the version in force. */
   #recall(): void {
     const { last } = this.options;
     if (!last?.waiting || last.waiting.length >= mostWaiting) return;
@@ -108,12 +108,12 @@ export class SlurmCluster {
     }
   }
 
-  /** Who should have an account; before anything was applied, who has one on the controller. */
+  /** The people who should have an account; before the first `apply`, those who have one on the controller. */
   get usernames(): readonly string[] {
     return this.#usernames ?? this.controllerFacts?.logins ?? [];
   }
 
-  /** Who should have an account from here on, and with which list. */
+  /** Sets the people who should have an account from now on, and the generation of their list. */
   beginApply(usernames: readonly string[], generation: number): void {
     this.#usernames = usernames;
     this.wantedGeneration = generation;
@@ -127,7 +127,7 @@ export class SlurmCluster {
     return loginNodesOf(this.settings, this.usernames);
   }
 
-  /** Hosts that were in use and are not; none while it is not known which are. */
+  /** Recorded hosts that are no longer in use; empty while the hosts in use are not known. */
   leftHosts(): LeftHost[] {
     const isKnown = this.controllerFacts && (this.nodes.length > 0 || !this.settings.compute);
     return isKnown ? this.record.left(this.hosts()) : [];
@@ -139,13 +139,13 @@ export class SlurmCluster {
   }
 
   /**
-   * Does something on each of these hosts at the same time, and waits for as long as a host is worth: one that takes longer, or
-   * hangs, goes on by itself, and what it reports counts when it comes.
+   * Works on these hosts in parallel, and waits for each up to its timeout. A host that takes longer, or hangs, goes on in
+   * the background, and its report is kept when it comes.
    */
   async onEach<H extends Host>(
     hosts: readonly H[],
     work: (host: H) => Promise<unknown>,
-    { superseded, ms }: Waiting,
+    { superseded, ms }: WaitOptions,
   ): Promise<void> {
     const over = new AbortController();
     const signal = AbortSignal.any([over.signal, ...(superseded ? [superseded] : [])]);
@@ -165,8 +165,8 @@ export class SlurmCluster {
   }
 
   /**
-   * Runs a script on a host and keeps what it reports. A host's fault is a result as well; only `signal` makes it throw. A host
-   * has at most one observation and one change under way: a second observation is the first, a second change is a fault.
+   * Runs a script on a host and keeps its report. A host's fault is returned, only an aborted `signal` throws. A host has at
+   * most one observation and one change under way: a second observation joins the first, a second change is a fault.
    */
   run(host: Host, action: Action, rows: readonly Row[], signal: AbortSignal): Promise<HostResult> {
     const { address } = host;
@@ -178,7 +178,7 @@ export class SlurmCluster {
     const running = this.#run(host, action, rows, AbortSignal.any([signal, this.#closing.signal])).finally(
       () => this.#running.delete(key),
     );
-    // The caller may no longer wait for it: then a rejection would be unhandled.
+    // The caller may not wait for it any more: a rejection would then be unhandled.
     running.catch(() => {});
     this.#running.set(key, running);
     return running;
@@ -189,7 +189,7 @@ export class SlurmCluster {
     const isChange = action !== 'observe';
     if (isChange) this.options.requireTime?.();
     this.#fresh.delete(address);
-    // Before it is sent: a host that falls silent may have done it.
+    // Recorded before the script is sent, because a host that does not answer any more may have run it.
     if (action === 'apply') this.record.add(host, this.#ownerOf(host));
     const known = [...this.#knownLogins.keys()].slice(-4).map((digest): Row => ['known', digest]);
     const script = scriptOf([...hostRows(this.options, host, action), ...known, ...rows]);
@@ -212,7 +212,7 @@ export class SlurmCluster {
         error instanceof HostError ? error : new HostError(`${address}: ${(error as Error).message}`, true);
       if (last instanceof HostError) fault.inARow = last.inARow + 1;
       if (!isOutdated()) this.results.set(address, fault);
-      // An observation afterwards may succeed, and must not hide this fault.
+      // Kept apart from results: a later observation may succeed, and must not hide this fault.
       const kind = fault.isUnreachable ? 'unanswered' : 'script';
       if (isChange) this.problems.set(address, [{ kind, message: fault.message }]);
       return fault;
@@ -221,13 +221,13 @@ export class SlurmCluster {
     }
   }
 
-  /** Whether a change has just ended there, so that it need not be asked; true once. */
+  /** Whether a change has just ended on the host, so that an observation is not needed; clears the mark. */
   takeFresh({ address }: Host): boolean {
     const since = performance.now() - (this.#fresh.get(address) ?? -Infinity);
     return this.#fresh.delete(address) && since < patienceMs.apply;
   }
 
-  /** Ends what is under way; hosts may go on with it. */
+  /** Aborts the scripts under way; hosts may go on running them. */
   async close(): Promise<void> {
     this.#closing.abort();
     await Promise.allSettled(this.#running.values());

@@ -1,4 +1,4 @@
-/** What a manifest asks of a host, as rows of data for its script. */
+/** Converts a manifest into the rows of data for a host's script. */
 import { createHash } from 'node:crypto';
 import type { Manifest, ManifestAccount } from '../../domain/access/manifest.ts';
 import { limitsOf, type SlurmLimits } from '../../domain/slurm/accounting.ts';
@@ -18,13 +18,13 @@ export interface ScriptScope {
   organization: string;
   settings: SlurmSettings;
   /**
-   * Higher than what any server had that looked after this cluster before: hosts take no change with a lower one. Undefined
-   * where there is one server only.
+   * Fencing token, higher than that of any earlier leader of this cluster: hosts refuse changes with a lower one. Undefined
+   * when there is only one server.
    */
   fence?: number | undefined;
 }
 
-/** What every script begins with: its cluster and its host. */
+/** The rows that every script begins with: cluster, host, and accounting settings. */
 export function hostRows(
   { clusterId, organization, settings, fence }: ScriptScope,
   host: Host,
@@ -43,8 +43,8 @@ export function hostRows(
 }
 
 /**
- * A person without an active key has no usable account, and keeps an association that they had. A shell that a passwd file cannot hold
- * is not written there.
+ * A person without an active key has no usable account, and keeps an existing association. A shell path that a passwd file
+ * cannot hold is replaced by /bin/bash.
  */
 export function accountRows(accounts: readonly ManifestAccount[]): Row[] {
   return accounts.map(({ username, uid, userId, shell, loginState }) => {
@@ -53,7 +53,7 @@ export function accountRows(accounts: readonly ManifestAccount[]): Row[] {
   });
 }
 
-/** What is asked of the Slurm account, and a digest of the limits: when that is another, they are applied. */
+/** The settings of the Slurm account, and a digest of the limits: when the digest changes, the limits are applied. */
 function accountingRows(accounting: SlurmSettings['accounting']): Row[] {
   if (accounting === undefined) return [];
   const { account, parent, roles, coordinators } = accounting;
@@ -66,7 +66,7 @@ function accountingRows(accounting: SlurmSettings['accounting']): Row[] {
   ];
 }
 
-/** Values of the account (`.`) and of people, and its coordinators. */
+/** The limits of the account (entity `.`) and of administrators, and the account's coordinators. */
 export function limitRows({ accounting }: SlurmSettings, accounts: readonly ManifestAccount[]): Row[] {
   if (accounting === undefined) return [];
   const admins = accounts.filter(({ isAdmin }) => isAdmin).map(({ username }) => username);
@@ -79,7 +79,7 @@ export function limitRows({ accounting }: SlurmSettings, accounts: readonly Mani
   ];
 }
 
-/** The lines that belong into each file, from the fields made for it, and scripts. Prolog and epilog stay in place. */
+/** The block of lines for each configuration file, and the files that belong to it. Prolog and epilog: see `scriptRows`. */
 export function configurationRows(settings: SlurmSettings, configuration: SlurmConfiguration): Row[] {
   const directory = (settings.configFile ?? defaultSlurmConfigFile).replace(/\/[^/]*$/, '');
   const { slurmPartitions, slurmExtraConfig, cgroupExtraConfig, gresConf, prolog, epilog } = configuration;
@@ -111,7 +111,7 @@ function fileRows(kind: string, files: Readonly<Record<string, string | undefine
   );
 }
 
-/** A digest of each field that is set. The order in which files are named means nothing. */
+/** A digest of each field that is set. The order of files in a field does not matter. */
 function fieldDigests(configuration: SlurmConfiguration): Record<string, string> {
   return Object.fromEntries(
     Object.entries(configuration).map(([name, value]) => {
@@ -127,9 +127,9 @@ export interface HostPlan {
   configuration: RestartPlan;
 }
 
-/** The plan for a host by the contract's rules, from what is there and what should be. */
+/** The restarts that a host needs by the contract's rules, from its facts and the manifest. */
 export function planHost(facts: Facts, manifest: Manifest): HostPlan {
-  // Someone whose account the host cannot make is neither added nor removed.
+  // An account that the host cannot create is neither added nor removed.
   const blocked = new Set(facts.conflicts.map(({ username }) => username));
   const before = facts.logins
     .filter((username) => !blocked.has(username))
@@ -142,7 +142,7 @@ export function planHost(facts: Facts, manifest: Manifest): HostPlan {
   return { accounts: restartPlan(before, after), configuration: restartPlan([], [], configuration) };
 }
 
-/** The restarts of a plan that concern a host, as it notes them. With `live`, none that ends sessions or jobs. */
+/** The plan's restarts that concern a host, as rows that it records. None with the rollout `live`: they end sessions or jobs. */
 export function oweRows(settings: SlurmSettings, host: Host, plan: RestartPlan, why: keyof HostPlan): Row[] {
   if (settings.rollout === 'live') return [];
   return plan.restarts
@@ -155,7 +155,7 @@ export function versionRow({ generation, listVersion, desiredGeneration }: Manif
   return ['version', generation, listVersion, desiredGeneration];
 }
 
-/** Whether slurmd reads what differs between what a host has and what it is to have: then it restarts, and jobs go on. */
+/** Whether slurmd reads a field that differs between host and manifest: then slurmd restarts, and jobs go on. */
 export function isForSlurmd({ fields }: Facts, { slurmConfiguration }: Manifest): boolean {
   const after = fieldDigests(slurmConfiguration);
   const differs = (name: keyof SlurmConfiguration) => fields[name] !== after[name];
@@ -165,7 +165,7 @@ export function isForSlurmd({ fields }: Facts, { slurmConfiguration }: Manifest)
 }
 
 /**
- * What a host may still need to restart: `compute` ends jobs, `slurmd` does not; `reload` is the controller, with another
+ * A restart that a host may still owe: `compute` ends jobs, `slurmd` does not; `reload` restarts the controller for another
  * configuration.
  */
 export type Step = Role | 'reload' | 'slurmd';

@@ -1,4 +1,4 @@
-/** What a host reported of itself last, in terms of the driver: its script's lines and, in them, Slurm's own on nodes and jobs. */
+/** Parses the report of a host into the driver's facts: the lines of its script and, in them, Slurm's own on nodes and jobs. */
 import type {
   GpuDay,
   MachineReport,
@@ -11,7 +11,7 @@ import { present } from '../../domain/present.ts';
 import { cutText } from '../../domain/text.ts';
 import { readReport } from './script.ts';
 
-/** A line of `key=value` pairs; a value can have spaces only where it is the last. */
+/** Parses a node's line of `key=value` pairs; only the last value may contain spaces. */
 export function machineOf(line: string): MachineReport | undefined {
   const field = (key: string) => new RegExp(`(?:^| )${key}=(\\S*)`).exec(line)?.[1];
   const name = field('NodeName');
@@ -33,7 +33,7 @@ export function machineOf(line: string): MachineReport | undefined {
   };
 }
 
-/** The GPUs in a list such as `gpu:h100:8(S:0-1),shard:64`: of the first model, and how many of all. */
+/** The model of the first GPU in a list such as `gpu:h100:8(S:0-1),shard:64`, and the number of all GPUs. */
 function gpusIn(gres: string): { model: string | undefined; count: number | undefined } {
   const found = [...gres.matchAll(/(?:^|,)gpu(?::([A-Za-z0-9_.-]+))?:(\d+)/g)];
   const count = found.reduce((sum, [, , number]) => sum + Number(number), 0);
@@ -41,8 +41,8 @@ function gpusIn(gres: string): { model: string | undefined; count: number | unde
 }
 
 /**
- * How many GPUs jobs hold, as slurmctld counts them; undefined where it does not say. A GPU that is given away in parts
- * is in use, and is not counted as one: then it is not known either.
+ * GPUs that jobs hold, as slurmctld counts them; undefined where it does not say, and where a GPU is shared in parts: that
+ * GPU is in use but is not in the count.
  */
 function gpusInUseOf(line: string): number | undefined {
   const used = /(?:^| )GresUsed=(\S*)/.exec(line)?.[1];
@@ -52,7 +52,7 @@ function gpusInUseOf(line: string): number | undefined {
 
 const mostReason = 200;
 
-/** What was said when the node was taken out of work, without who said it and when. */
+/** The reason for which the node was drained or taken down, without its author and time. */
 function reasonOf(line: string): string | undefined {
   const text = / Reason=(.*)$/.exec(line)?.[1] ?? '';
   const [said = ''] = text.split(/ \[[^\s@\]]+@[^\s\]]+\]| (?:Comment|Extra|ReservationName|InstanceId)=/, 1);
@@ -62,13 +62,13 @@ function reasonOf(line: string): string | undefined {
 
 function takesWork(state: string): boolean {
   const [base = '', ...flags] = state.replace(/[*~#!%$@^-]$/, '').split('+');
-  // A mark at the end of the state: it does not respond, is powered down, or is on its way there.
+  // Suffix of the state: the node does not respond, is powered down, or is about to be.
   if (/[*~!%@^]$/.test(state)) return false;
   const isUp = ['IDLE', 'ALLOCATED', 'MIXED', 'COMPLETING'].includes(base);
   return isUp && !flags.some((flag) => /DRAIN|DOWN|FAIL|NOT_RESPONDING|MAINT|REBOOT|POWER|RES/.test(flag));
 }
 
-/** A line `number|id|user|start|end|nodes|name`, with the times in seconds since 1970; `gpus` by number. */
+/** Parses a line `number|id|user|start|end|nodes|name`, times in seconds since 1970. `gpus`: GPU counts by `number`. */
 export function jobOf(line: string, gpus: ReadonlyMap<string, number>): RunningJob | undefined {
   const [number = '', id, user, start, end, nodes, ...name] = line.split('|');
   if (!id || !user || nodes === undefined) return undefined;
@@ -81,7 +81,7 @@ export function jobOf(line: string, gpus: ReadonlyMap<string, number>): RunningJ
   };
 }
 
-/** A line `number|id|user|expected start|reason|name`. */
+/** Parses a line `number|id|user|expected start|reason|name`. */
 export function pendingJobOf(line: string, gpus: ReadonlyMap<string, number>): PendingJob | undefined {
   const [number = '', id, user, start, reason, ...name] = line.split('|');
   if (!id || !user || reason === undefined) return undefined;
@@ -89,12 +89,12 @@ export function pendingJobOf(line: string, gpus: ReadonlyMap<string, number>): P
   return { id, user, name: name.join('|'), reason, ...known };
 }
 
-/** `N/A`, `NONE` and `Unknown` are no times. */
+/** The time as ISO 8601; undefined for Slurm's `N/A`, `NONE` and `Unknown`. */
 function timeIn(seconds: string | undefined): string | undefined {
   return /^\d{1,10}$/.test(seconds ?? '') ? new Date(Number(seconds) * 1_000).toISOString() : undefined;
 }
 
-/** The names in a host list such as `a1,n[01-03,7]`. */
+/** Expands a host list such as `a1,n[01-03,7]` into names. */
 export function expandHosts(list: string): string[] {
   const parts = list.match(/[^,[]+(?:\[[^\]]*\][^,[]*)*/g) ?? [];
   return parts.flatMap((part) => expandPart(part));
@@ -117,7 +117,7 @@ function expandPart(part: string): string[] {
   );
 }
 
-export type Version = Pick<Manifest, 'generation' | 'listVersion' | 'desiredGeneration'>;
+export type ManifestVersion = Pick<Manifest, 'generation' | 'listVersion' | 'desiredGeneration'>;
 
 interface Conflict {
   userId: string;
@@ -126,36 +126,36 @@ interface Conflict {
 }
 
 export interface Facts {
-  /** In force and confirmed by the restarts that it asked for; undefined where nothing of ours ever was. */
-  settled: Version | undefined;
+  /** The version in force, confirmed by the restarts that it required; undefined where nothing of ours ever was. */
+  settled: ManifestVersion | undefined;
   logins: readonly string[];
   /** Digests of the fields of the configuration in force. */
   fields: Readonly<Record<string, string>>;
   owed: readonly string[];
   conflicts: readonly Conflict[];
-  /** By user ID: who should be able to log in there, and could not when it was observed. */
+  /** IDs of people who should be able to log in on the host, and could not when it was observed. */
   absent: readonly string[];
   drift: readonly string[];
-  /** Shells that people have chosen, in place of which their accounts there have another. */
+  /** Shells that people chose and the host lacks: their accounts have another one. */
   missingShells: readonly string[];
-  /** What an operator should know of and is the site's to change. */
+  /** Facts for an operator that only the site can change. */
   notices: readonly string[];
   jobLogins: readonly string[];
-  /** What went wrong in the script that reported all this. */
+  /** Failures of the script that made this report. */
   problems: readonly { kind: string; message: string }[];
-  /** A configuration that was not taken. */
+  /** The configuration that was rejected. */
   refused: { desiredGeneration: number; message: string } | undefined;
-  /** Of one of its Slurm nodes: it did not come back from a restart. */
+  /** A Slurm node of the host did not come back from a restart. */
   hasFailed: boolean;
-  /** After how many good configurations it keeps the last good one, until the one in its place is known to be good. */
+  /** The value of `confirmed` at which the host kept the last good configuration, until its successor is known to be good. */
   keptAfter: number | undefined;
-  /** On the controller: how many configurations were found good. One that was kept after as many may come back. */
+  /** On the controller: number of configurations found good. While `keptAfter` equals it, the kept one may be restored. */
   confirmed: number;
-  /** Random, made when the host first got something from us: it identifies the machine under any name. */
+  /** A random value, made when the host first got something from us: identifies the machine under any name. */
   token: string | undefined;
-  /** Of slurm.conf: the same where hosts share it. */
+  /** The inode of slurm.conf: equal on hosts that share the file. */
   inode: string | undefined;
-  /** The file system of `/home`, where it is a login node. */
+  /** On a login node: the file system type of `/home`. */
   home: string | undefined;
   ibSpeed: string | undefined;
   controller: ControllerFacts | undefined;
@@ -167,7 +167,7 @@ interface ControllerFacts {
   accounting:
     | { up: boolean; message: string; gpuDays?: readonly GpuDay[]; limits?: readonly SlurmLimit[] }
     | undefined;
-  /** These and the jobs are undefined where Slurm did not say which there are. */
+  /** `machines` and the jobs are undefined when Slurm did not answer the query. */
   machines: readonly MachineReport[] | undefined;
   jobs?: readonly RunningJob[];
   pendingJobs?: readonly PendingJob[];
@@ -178,10 +178,10 @@ interface ControllerFacts {
   site: Readonly<Record<string, string>>;
 }
 
-/** Login names by the digest that hosts send in place of names that are known here. */
+/** Lists of login names by digest: a host sends only the digest of a list that is known here. */
 export type KnownLogins = Map<string, readonly string[]>;
 
-/** The facts in a report. `known` is added to. */
+/** Parses a report. Adds its login names to `known`. */
 export function readFacts(text: string, known: KnownLogins): Facts {
   const report = readReport(text);
   const rows = (kind: string) => report.get(kind) ?? [];
@@ -219,10 +219,10 @@ export function readFacts(text: string, known: KnownLogins): Facts {
   };
 }
 
-type Lines = ReadonlyMap<string, readonly string[][]>;
+type ReportRows = ReadonlyMap<string, readonly string[][]>;
 
-/** What Slurm itself said; undefined where the host has no controller. */
-function controllerIn(report: Lines): ControllerFacts | undefined {
+/** The facts that Slurm reported; undefined where the host has no controller. */
+function controllerIn(report: ReportRows): ControllerFacts | undefined {
   const rows = (kind: string) => report.get(kind) ?? [];
   const column = (kind: string) => rows(kind).map(([first = '']) => first);
   const [controller] = rows('controller');
@@ -257,7 +257,7 @@ function gpuDaysIn(days: readonly string[][], seconds: readonly string[][]): Gpu
 }
 
 function jobsIn(
-  report: Lines,
+  report: ReportRows,
   gpus: ReadonlyMap<string, number>,
 ): Pick<ControllerFacts, 'jobs' | 'pendingJobs' | 'moreJobs'> {
   const lines = (kind: string) => (report.get(kind) ?? []).map(([first = '']) => first);
@@ -271,7 +271,7 @@ function jobsIn(
   };
 }
 
-function versionOf([generation, listVersion, desiredGeneration]: string[]): Version {
+function versionOf([generation, listVersion, desiredGeneration]: string[]): ManifestVersion {
   return {
     generation: Number(generation),
     listVersion: Number(listVersion),

@@ -1,7 +1,6 @@
 /**
- * Records which hosts have something of ours: a host that leaves the settings, or Slurm, is cleaned, or named as left behind,
- * and not forgotten. Without the record only that is lost. It is in a file, or in the database where several servers share
- * that.
+ * Records the hosts that have something of ours. A host that leaves the settings, or Slurm, is then cleaned or reported as
+ * left behind; without the record it would be forgotten. Kept in a file, or in the database if several servers share it.
  */
 import { mkdirSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -10,9 +9,9 @@ import { listManagedHosts, noteManagedHost } from '../../store/clusters/cluster-
 import type { Store } from '../../store/engine/index.ts';
 import type { Host } from './hosts.ts';
 
-/** A host without a part in the cluster. */
+/** A recorded host that has no part in the cluster any more. */
 export interface LeftHost extends Host {
-  /** Whose login node it was, where each person has their own. */
+  /** In a cluster with a login node for each person: the person whose login node it was. */
   username?: string | undefined;
 }
 
@@ -32,10 +31,10 @@ export function createHostRecord(file: string): HostRecord {
   });
 }
 
-/** A transaction's: each waits for the disk, and for the standby, once. */
+/** Rows of one transaction: each transaction waits once for the disk and for the standby. */
 const mostAtOnce = 100;
 
-/** The record in the database. What cannot be written at the moment is written with the next change. */
+/** The record in the database. A change that cannot be written now is written together with the next one. */
 export async function openHostRecord(store: Store, clusterId: string): Promise<HostRecord> {
   const known = (await listManagedHosts(store.read, clusterId)).map(({ host }) => JSON.parse(host) as Line);
   const unwritten = new Map<string, string | undefined>();

@@ -1,4 +1,4 @@
-/** The hosts of a Slurm cluster, each with its roles; one that is named several times is one host. */
+/** The hosts of a Slurm cluster with their roles. A host that the settings name several times is one host. */
 import type { LoginNodeReport } from '../../domain/access/manifest.ts';
 import { hasHost, type SlurmHost, type SlurmSettings } from '../../domain/slurm/settings.ts';
 
@@ -12,17 +12,17 @@ export interface Host {
   nodes: readonly string[];
 }
 
-/** As a site names it: a compute node as Slurm does. */
+/** The name that a site uses: the Slurm node names of a compute node, the address of any other host. */
 export function nameOf({ address, nodes }: Pick<Host, 'address' | 'nodes'>): string {
   return nodes.length > 0 ? nodes.join(',') : address;
 }
 
-/** Whether people meet it before a compute node: it gets everything first. */
+/** Whether people use the host before a compute node (login, controller, accounting): changes go to these hosts first. */
 export function isInFront({ roles }: Host): boolean {
   return roles.has('login') || roles.has('controller') || roles.has('accounting');
 }
 
-/** A login node as the gateway and reports know it, on its host. */
+/** A login node as the gateway and reports know it; `address` is its host's. */
 export interface LoginNode extends Pick<LoginNodeReport, 'name' | 'host' | 'port' | 'hostKey' | 'username'> {
   address: string;
 }
@@ -43,7 +43,7 @@ export function loginNodesOf(settings: SlurmSettings, usernames: readonly string
   return usernames.flatMap((username) => login.map((one) => nodeOf(one, username)));
 }
 
-/** Every host, the controller first. `nodes` are the names of the Slurm nodes as far as they are known. */
+/** All hosts, the controller first. `nodes`: the names of the Slurm nodes known so far. */
 export function hostsOf(
   settings: SlurmSettings,
   { nodes, usernames }: { nodes: readonly string[]; usernames: readonly string[] },

@@ -3,12 +3,12 @@
  * its whole part as one idempotent script and answers with what is in force, so that an observation or a change is one round
  * trip a host. A host itself records what the driver put there; nothing that matters is only in memory here.
  *
- *   observe: all hosts that said nothing since at the end of a change, side by side → report.ts
- *   apply:   all hosts, side by side (accounts, scripts, associations) → controller (configuration on trial)
+ * observe: all hosts without a report from a change that has just ended, in parallel → report.ts
+ * apply:   all hosts, in parallel (accounts, scripts, associations) → controller (configuration on trial)
  *            → other hosts' configuration → login, controller, accounting restart → compute nodes, one at a time: the first
- *            that is worse than before takes the configuration back
+ * that is worse than before rolls the configuration back
  *
- * Hosts are independent: what one that hangs has not done in time goes on by itself, the others go on without it, and the report
+ * Hosts are independent: a script on a slow host goes on in the background, the other hosts go on without it, and the report
  * names it (`waiting`) until it has the list.
  */
 import type { SlurmDriver } from '../driver.ts';
@@ -24,7 +24,7 @@ export interface RealSlurmDriver extends SlurmDriver {
   readonly roundTrips: number;
 }
 
-/** Changes that come together are applied together: a restart costs everyone their session. */
+/** Changes that come together are applied together, because a restart ends everyone's session. */
 const gatherMs = { restart: 2_000, live: 200 };
 
 export function createSlurmDriver(options: SlurmOptions): RealSlurmDriver {

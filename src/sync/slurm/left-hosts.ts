@@ -1,4 +1,4 @@
-/** Hosts that are not in use any more and may still have something of ours: cleaned when they answer, or reported. */
+/** Cleans or reports left hosts: hosts that are no longer in use and may still have something of ours. */
 import { patienceMs, type SlurmCluster } from './cluster.ts';
 import { configurationRows, stepRows } from './desired.ts';
 import type { Facts } from './facts.ts';
@@ -7,12 +7,12 @@ import type { Host } from './hosts.ts';
 import type { Row } from './script.ts';
 import { HostError } from './shell.ts';
 
-/** So many are tried at a time: they may never answer again. */
+/** Limit for one pass, because these hosts may never answer again. */
 export const maxLeftHostsAtOnce = 8;
 
 export interface LeftFindings {
   left: string[];
-  /** There is one among them that can be cleaned. */
+  /** One of the left hosts can be cleaned. */
   isCleaningDue: boolean;
   unreachable: string[];
 }
@@ -36,7 +36,7 @@ export function findLeftHosts(cluster: SlurmCluster): LeftFindings {
   };
 }
 
-/** Cleans hosts that are not in use any more, as far as they answer. */
+/** Cleans the left hosts that answer. */
 export async function cleanLeftHosts(
   cluster: SlurmCluster,
   signal: AbortSignal,
@@ -56,14 +56,14 @@ async function cleanHost(cluster: SlurmCluster, host: LeftHost, signal: AbortSig
   const fate = fateOf(cluster, host, facts);
   if (fate === 'forget') cluster.record.remove(host.address);
   if (fate !== 'clean') return;
-  // A host that shares its files with hosts in use must not be cleaned.
+  // The configuration stays on a host that shares its files with hosts in use.
   const inUse = cluster.hosts().flatMap((one) => cluster.factsOf(one) ?? []);
   const isShared = inUse.some(({ inode }) => inode === facts.inode);
   const left = await releaseHost(cluster, host, signal, isShared ? [['keep', 'configuration']] : []);
   if (left.length === 0) log.info('slurm.cleaned', { cluster: name, host: host.address });
 }
 
-/** Returns messages about what is left that must go. */
+/** Returns messages about what could not be removed, except for hosts that may well not exist any more. */
 export async function releaseLeftHosts(cluster: SlurmCluster, signal: AbortSignal): Promise<string[]> {
   const left: string[] = [];
   for (const host of cluster.leftHosts()) {
@@ -74,8 +74,8 @@ export async function releaseLeftHosts(cluster: SlurmCluster, signal: AbortSigna
 }
 
 /**
- * What may be done with a left host by what it and the hosts in use report: forget it (nothing of ours is there, or it is
- * one of them under another name), clean it, or wait, because one of them that does not answer might be it.
+ * The action for a left host, from its report and those of hosts in use: forget it (it has nothing of ours, or is a host in
+ * use under another name), clean it, or wait, because a host in use that does not answer may be the same host.
  */
 function fateOf(cluster: SlurmCluster, left: LeftHost, facts: Facts): 'forget' | 'clean' | 'wait' {
   const { token, logins } = facts;
@@ -88,7 +88,7 @@ function fateOf(cluster: SlurmCluster, left: LeftHost, facts: Facts): 'forget' |
   return 'clean';
 }
 
-/** Whether it went because its Slurm node or its person did; then it may well not exist any more. */
+/** Whether the host left together with its Slurm node or its person, and so may well not exist any more. */
 function hasPassed(cluster: SlurmCluster, { nodes, username }: LeftHost): boolean {
   if (username !== undefined) return !cluster.usernames.includes(username);
   return nodes.length > 0 && nodes.every((node) => !cluster.nodes.includes(node));
@@ -98,7 +98,7 @@ function leftMessage({ address }: Host, reason: string): string {
   return `${address} is not a host of this cluster any more and still has accounts of ours: ${reason}`;
 }
 
-/** Returns messages about what is left there; none where nothing is. */
+/** Removes what is ours from a host. Returns messages about what could not be removed; empty when nothing is left. */
 export async function releaseHost(
   cluster: SlurmCluster,
   host: Host,

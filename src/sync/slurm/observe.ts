@@ -1,4 +1,4 @@
-/** Observes the hosts of a cluster, controller first, and puts together its report. */
+/** Observes the hosts of a cluster, controller first, and combines the results into its report. */
 import type { GpuDay, SlurmReport } from '../../domain/access/manifest.ts';
 import { boundsOf, lastDays, mostGpuDays } from '../../domain/clusters/gpu-hours.ts';
 import { readBanner } from '../../lib/ssh-banner.ts';
@@ -11,18 +11,18 @@ import { reportOf } from './report.ts';
 import type { Row } from './script.ts';
 import { HostError } from './shell.ts';
 
-/** What is not over is asked for so often. */
+/** Interval at which a day that may still change is queried again. */
 const everyMs = 600_000;
-/** A day stands when it was read so long after its end. */
+/** A day is final once it was queried this long after its end. */
 const settlesAfterMs = 3_600_000;
 
-/** Which days of GPU time Slurm's accounting is asked for: one in an observation, so that a slow one holds nothing up. */
+/** Chooses the days of GPU time to query from Slurm's accounting: one in each observation, so that a slow query delays little. */
 export class GpuDays {
   readonly #asked = new Map<string, number>();
   readonly #settled = new Set<string>();
   #found: GpuDay[] = [];
 
-  /** The day that is due, today first, and then from yesterday on back. */
+  /** The row for the day that is due: today before yesterday, and so on back; none when no day is due. */
   rows(now: number): Row[] {
     const days = lastDays(now, mostGpuDays);
     const due = days.find(
@@ -62,7 +62,7 @@ export class Observer {
   readonly #gpuDays = new GpuDays();
   #rounds = 0;
   #wereUp: ReadonlySet<string> = new Set();
-  /** By name: how many times in a row the sshd of a login node on this machine did not answer. */
+  /** By login node name: failed connections in a row to its sshd, for login nodes on this machine. */
   readonly #silent = new Map<string, number>();
   readonly #logged = new Map<StateEvent, string>();
 
@@ -71,11 +71,11 @@ export class Observer {
     this.#progress = progress;
   }
 
-  /** Asks the controller, hosts on which no change has just ended, and in rotation some that are not in use any more. */
+  /** Observes the controller, hosts without a change that has just ended, and in rotation some hosts that are no longer in use. */
   async observeHosts(signal: AbortSignal, superseded?: AbortSignal): Promise<void> {
     const cluster = this.#cluster;
     const [controller] = cluster.hosts();
-    // It says which compute nodes there are.
+    // The controller's facts name the compute nodes.
     if (controller && !cluster.controllerFacts) await this.#ask(controller, signal);
     const left = cluster.leftHosts();
     this.#rounds += 1;
@@ -92,7 +92,7 @@ export class Observer {
     cluster.keepOnly(new Set([...cluster.hosts(), ...left].map(({ address }) => address)));
   }
 
-  /** When something newer is wanted, no compute node is waited for: it must not hold up what is done on the others. */
+  /** A newer wanted state ends the wait for compute nodes: a slow one must not delay changes on the others. */
   async #askHosts(
     hosts: readonly Host[],
     signal: AbortSignal,
@@ -107,7 +107,7 @@ export class Observer {
     ]);
   }
 
-  /** The controller with the day of GPU time that is due. */
+  /** Observes a host; the controller also gets the query for the day of GPU time that is due. */
   async #ask(host: Host, signal: AbortSignal): Promise<void> {
     const isController = host.roles.has('controller');
     const rows = isController ? this.#gpuDays.rows(Date.now()) : [];
@@ -115,7 +115,7 @@ export class Observer {
     if (isController && !(facts instanceof HostError)) this.#gpuDays.read(facts, Date.now());
   }
 
-  /** What is run on this machine goes by no sshd, which people log in by all the same. */
+  /** Scripts for this machine run without SSH, but people log in through its sshd: checked by its banner. */
   async #askLocalSshd(): Promise<void> {
     const { settings } = this.#cluster;
     const local = settings.loginMode === 'PerUser' ? [] : settings.login.filter((one) => one.local);
@@ -126,7 +126,7 @@ export class Observer {
     }
   }
 
-  /** Throws while the controller has never answered. */
+  /** Observes, then returns the report. Throws while the controller has never answered. */
   async report(signal: AbortSignal, superseded?: AbortSignal): Promise<SlurmReport> {
     await this.observeHosts(signal, superseded);
     const cluster = this.#cluster;
@@ -160,7 +160,7 @@ export class Observer {
     );
   }
 
-  /** Logs a state when it changes, and not at every observation. */
+  /** Logs a state when it changes, not at every observation. */
   #logOnce(event: StateEvent, message = ''): void {
     const { name: cluster, log } = this.#cluster.options;
     if (this.#logged.get(event) !== message && message !== '') log.warn(event, { cluster, words: message });

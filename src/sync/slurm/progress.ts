@@ -1,4 +1,4 @@
-/** How far the `apply` under way has come: for the log, and for the cluster's condition in reports. */
+/** Progress of the `apply` under way, for the log and for the cluster's condition in reports. */
 import type { Logger } from '../../lib/log.ts';
 import type { Host } from './hosts.ts';
 
@@ -31,7 +31,7 @@ export class Progress {
     }
   }
 
-  /** `hosts`: how many get the change; `added` and `removed`: how many people come and go with it. */
+  /** `hosts`: number of hosts that get the change; `added` and `removed`: number of people whose accounts come and go. */
   start(counts: Omit<Counts, 'done'>): void {
     this.#counts = { done: 0, ...counts };
     this.#startedAt = performance.now();
@@ -57,7 +57,7 @@ export class Progress {
     return `${done} of ${hosts} hosts have what changed (people: ${added + removed}).`;
   }
 
-  /** Only a change of people is news. */
+  /** Changes without people are logged at debug level only. */
   get #level(): 'info' | 'debug' {
     return this.#counts && this.#counts.added + this.#counts.removed > 0 ? 'info' : 'debug';
   }

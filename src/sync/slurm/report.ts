@@ -1,4 +1,4 @@
-/** The report of a Slurm cluster, put together from what its hosts reported. */
+/** Combines the reports of a cluster's hosts into the report of the cluster. */
 import type {
   AccountReport,
   ConditionReport,
@@ -11,7 +11,7 @@ import type {
 } from '../../domain/access/manifest.ts';
 import { present } from '../../domain/present.ts';
 import { mostWaiting, type SlurmCluster } from './cluster.ts';
-import type { Facts, Version } from './facts.ts';
+import type { Facts, ManifestVersion } from './facts.ts';
 import { type Host, type LoginNode, nameOf } from './hosts.ts';
 import { HostError } from './shell.ts';
 
@@ -19,23 +19,23 @@ export interface Findings
   extends Pick<SlurmCluster, 'settings' | 'results' | 'problems' | 'confirmed' | 'wantedGeneration'> {
   hosts: readonly Host[];
   loginNodes: readonly LoginNode[];
-  /** The addresses of hosts that have something of ours, as recorded. */
+  /** The addresses of the recorded hosts that have something of ours. */
   managed: ReadonlySet<string>;
-  /** What the controller reported when it last answered. */
+  /** The facts of the controller's last report. */
   controllerFacts: Facts;
-  /** Something is being applied: hosts are one step apart. */
+  /** A change is being applied: hosts may have different versions. */
   isApplying: boolean;
-  /** How far that has come, as a person is shown it. */
+  /** Progress of that change, as a message for a person. */
   progress: string | undefined;
-  /** Of Slurm's accounting, as far as they were asked for. */
+  /** The days of GPU time that were read from Slurm's accounting since the last report. */
   gpuDays: readonly GpuDay[];
   /** Messages about hosts that were left behind. */
   left: readonly string[];
-  /** There is one among them that can be cleaned. */
+  /** One of the left hosts can be cleaned. */
   isCleaningDue: boolean;
-  /** By name: the login nodes that were up in the last report. */
+  /** Names of the login nodes that were up in the last report. */
   wereUp: ReadonlySet<string>;
-  /** By name: how many times in a row the sshd of a login node on this machine did not answer. */
+  /** By login node name: failed connections in a row to its sshd, for login nodes on this machine. */
   silent: ReadonlyMap<string, number>;
 }
 
@@ -44,7 +44,7 @@ function factsAt({ results }: Findings, address: string): Facts | undefined {
   return result instanceof HostError ? undefined : result;
 }
 
-const none: Version = { generation: 0, listVersion: 0, desiredGeneration: 0 };
+const none: ManifestVersion = { generation: 0, listVersion: 0, desiredGeneration: 0 };
 
 export function reportOf(findings: Findings): SlurmReport {
   const { settings, loginNodes, results, controllerFacts, hosts } = findings;
@@ -55,7 +55,7 @@ export function reportOf(findings: Findings): SlurmReport {
   const isAway = results.get(hosts[0]?.address ?? '') instanceof HostError;
   const isSilent = hosts.every(({ address }) => results.get(address) instanceof HostError);
   const waiting = waitingHosts(findings);
-  // What the controller said last is old while it is away. Where no host answers, the report keeps its time as well.
+  // While the controller is away, its last jobs are outdated. If no host answers, the whole report keeps its old time.
   const queue = isAway && !isSilent ? undefined : controller;
   return {
     manifestGeneration: version.generation,
@@ -64,7 +64,7 @@ export function reportOf(findings: Findings): SlurmReport {
     controlPlaneReady: !isAway && (controller?.up ?? false),
     scheduler: { configured: 'sunk', ready: condition(findings, failure) },
     ...(storage ? { storage } : {}),
-    // What is said of them while the controller is away is old.
+    // While the controller is away, its last report of them is outdated.
     machines: isAway ? undefined : machines(findings),
     ...present({
       runningJobs: queue?.jobs,
@@ -86,7 +86,7 @@ export function reportOf(findings: Findings): SlurmReport {
   };
 }
 
-/** A lack of several hosts is one. */
+/** Reasons why people cannot log in to running jobs on hosts; the same reason on several hosts is one message. */
 function lacksForJobs({ hosts, results }: Findings): string[] {
   const lacks = new Map<string, string[]>();
   for (const host of hosts) {
@@ -101,10 +101,10 @@ function lacksForJobs({ hosts, results }: Findings): string[] {
 }
 
 /**
- * What people can rely on: the newest that both the controller and a login node have; while something is being applied,
- * what all login nodes that were up have.
+ * The version that people can rely on: the newest that both the controller and a login node have. During a change: the oldest
+ * of the controller and the login nodes that were up.
  */
-function versionInForce(findings: Findings): Version {
+function versionInForce(findings: Findings): ManifestVersion {
   const { loginNodes, controllerFacts, isApplying, wereUp } = findings;
   const versions = loginNodes
     .filter(({ name }) => !isApplying || wereUp.has(name))
@@ -120,7 +120,7 @@ function versionInForce(findings: Findings): Version {
  * A login node that comes back with an old version counts as down until it has the new one. One that was up counts as down after
  * two failed connections in a row, not one: an sshd refuses connections when many come at once.
  */
-function loginNode(node: LoginNode, findings: Findings, version: Version): LoginNodeReport {
+function loginNode(node: LoginNode, findings: Findings, version: ManifestVersion): LoginNodeReport {
   const { name, address, host, port, hostKey, username } = node;
   const result = findings.results.get(address);
   const wasUp = findings.wereUp.has(name);
@@ -133,7 +133,7 @@ function loginNode(node: LoginNode, findings: Findings, version: Version): Login
   return {
     ...{ name, host, port, hostKey, up },
     ...(missed && { missed }),
-    // One that is behind may have the shell of before.
+    // An outdated login node may still have the old shell.
     ...present({ missingShells: isCurrent ? facts?.missingShells : undefined }),
     ...(username === undefined ? {} : { username }),
   };
@@ -183,14 +183,14 @@ function condition(
     };
   }
   if (!settled) return { status: 'False', reason: 'Provisioning', message: 'Nothing has been applied yet.' };
-  // The scheduler works; the fault may concern some people or hosts only.
+  // The scheduler works; the fault may concern only some people or hosts.
   const message = [progress, failure].filter((part) => part != null).join(' ');
   return { status: 'True', reason: 'Ready', ...(message === '' ? {} : { message }) };
 }
 
 const maxMessages = 8;
 
-/** What a person must mend. A host that is away, or a slurmdbd that is down, comes back by itself. */
+/** Faults that a person must mend, as one message. An unreachable host or slurmdbd comes back by itself and is left out. */
 function faults({ hosts, results, problems, controllerFacts, left }: Findings): string | null {
   const found: string[] = [...left];
   for (const { address } of hosts) {
@@ -212,7 +212,7 @@ function faults({ hosts, results, problems, controllerFacts, left }: Findings): 
   return found.slice(0, maxMessages).join('; ') + more;
 }
 
-/** Someone whose account the controller or a login node cannot make, or does not have at this moment, cannot log in. */
+/** People who cannot log in because the controller or a login node cannot create their account, or lacks it at this moment. */
 function blockedAccounts(findings: Findings): AccountReport[] {
   const blocked = new Set<string>();
   for (const { address, roles } of findings.hosts) {
@@ -231,8 +231,8 @@ function blockedAccounts(findings: Findings): AccountReport[] {
 }
 
 /**
- * Hosts without the list that was last applied, or that any of them has; those that are furthest behind first. A person's own
- * login node that is away and was never changed is not one: it has no account, and may not be made yet.
+ * Hosts without the last applied list, or else the newest list that a host has; the oldest versions first. A person's own
+ * login node that is away and was never changed is left out: it has no account, and may not be created yet.
  */
 function waitingHosts(findings: Findings): WaitingHost[] {
   const { hosts, loginNodes, results, confirmed, managed, wantedGeneration } = findings;
@@ -265,15 +265,15 @@ function whyWaiting({ address }: Host, { results, problems }: Findings): string 
   return `${address} answers, and has not taken it yet.`;
 }
 
-/** Whether a host that answers is not as it should be: applying again mends it. */
-function hasDrifted(findings: Findings, version: Version): boolean {
+/** Whether a host that answers differs from the wanted state, so that applying again is needed. */
+function hasDrifted(findings: Findings, version: ManifestVersion): boolean {
   const isBehind = ({ drift, owed, settled = none }: Facts) =>
     drift.length > 0 || owed.length > 0 || settled.generation !== version.generation;
   const answering = findings.hosts.flatMap(({ address }) => factsAt(findings, address) ?? []);
   return findings.isCleaningDue || answering.some(isBehind);
 }
 
-/** From the file system of `/home` on the login nodes. */
+/** The storage type, by the file system of `/home` on the login nodes. */
 function storageOf(findings: Findings): StorageReport | undefined {
   const homes = findings.loginNodes.map(({ address }) => factsAt(findings, address)?.home);
   const home = homes.find((one) => one);

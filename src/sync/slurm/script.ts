@@ -1,4 +1,4 @@
-/** A script for a host, with its data behind it; and the report that it writes. */
+/** The script for a host, followed by its data; and the parser of the report that it writes. */
 import { accounting } from './script/accounting.ts';
 import { accounts } from './script/accounts.ts';
 import { configuration } from './script/configuration.ts';
@@ -6,12 +6,12 @@ import { main } from './script/main.ts';
 import { prelude } from './script/prelude.ts';
 import { restart } from './script/restart.ts';
 
-/** Its kind, and fields without tabs or line ends; free text goes as base64. */
+/** A line of data: its kind, and fields without tabs or line ends; free text is base64. */
 export type Row = readonly [kind: string, ...fields: (string | number)[]];
 
 const program = [prelude, accounts, accounting, configuration, restart, main].join('');
 
-/** The end of the data; no line of data can be it, for each begins with its kind and a tab. */
+/** Terminator of the data. No line of data can equal it, as each begins with its kind and a tab. */
 const endOfData = 'ANDROMEDA_DATA_ENDS';
 
 export function scriptOf(rows: readonly Row[]): string {
@@ -27,7 +27,7 @@ export function scriptOf(rows: readonly Row[]): string {
 
 export const base64 = (text: string) => Buffer.from(text).toString('base64');
 
-/** Fields of each line of a report by its kind. Throws where its end is missing. */
+/** Returns the fields of each line of a report by kind. Throws when the end of the report is missing. */
 export function readReport(text: string): Map<string, string[][]> {
   const lines = text.split('\n').filter((line) => line !== '');
   if (lines.at(-1) !== 'end') throw new Error('the report ends too early');

@@ -1,17 +1,17 @@
 /**
- * Runs a script on a host as root: over SSH with the system's own client and a pinned host key, or here. The script goes in
- * on standard input, so that nothing of it stands in an argument list, and one connection is one round trip. The key that a host without a
- * pinned one showed first is kept here or, where several servers share a database, with all of them.
+ * Runs a script on a host as root: over SSH with the system's own client and a pinned host key, or on this machine. The
+ * script goes in on standard input, so that its text is in no argument list, and one connection is one round trip. The first
+ * host key of a host without a pinned one is kept on this machine or, if several servers share a database, in the database.
  */
 import { spawn } from 'node:child_process';
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Host } from './hosts.ts';
 
-/** `isUnreachable`: the host does not answer, which passes. Everything else must be mended by a person. */
+/** `isUnreachable`: the host does not answer, which may pass by itself. A person must mend every other fault. */
 export class HostError extends Error {
   readonly isUnreachable: boolean;
-  /** How many times in a row a script had no result there, with this one. */
+  /** How many scripts in a row, this one included, had no result on the host. */
   inARow = 1;
   constructor(message: string, isUnreachable: boolean) {
     super(message);
@@ -20,25 +20,25 @@ export class HostError extends Error {
 }
 
 export interface Shell {
-  /** What the script wrote to stdout. Throws a `HostError` that names the host. */
+  /** Returns what the script wrote to stdout. Throws a `HostError` that names the host. */
   run(host: Host, script: string, signal: AbortSignal, limits: Limits): Promise<string>;
-  /** Scripts that were started so far, which is the number of round trips. */
+  /** Number of scripts started so far, which is the number of round trips. */
   readonly runs: number;
 }
 
 interface Limits {
-  /** How many seconds a host gets to take the connection. */
+  /** Timeout of the connection, in seconds. */
   connectSeconds: number;
-  /** How many milliseconds all of it may take. */
+  /** Timeout of the whole run, in milliseconds. */
   ms: number;
 }
 
 export interface ShellOptions {
   user: string;
   identityFile: string | undefined;
-  /** Where host keys are kept: the pinned ones, and for hosts without one the key that they first showed. */
+  /** Directory of the host keys: pinned ones, and the first key of each host without a pinned one. */
   directory: string;
-  /** With the other servers of a database, where there can be any. */
+  /** Host keys in the database, where several servers may share it. */
   knownHosts?: SharedKnownHosts | undefined;
 }
 
@@ -134,7 +134,7 @@ function execute(
     child.stdin.on('error', () => {});
     child.stdin.end(script);
     child.once('error', (error: NodeJS.ErrnoException) => {
-      // What the killed program has started may hold these open for as long as it likes.
+      // Child processes of the killed program may hold these pipes open for any time.
       child.stdout.destroy();
       child.stderr.destroy();
       if (signal.aborted) reject(aborted(host, signal));
@@ -155,7 +155,7 @@ function aborted(host: Host, signal: AbortSignal): Error {
     : signal.reason;
 }
 
-/** What went wrong, as a person is shown it. ssh ends with 255 for what is its own, everything else is the script's. */
+/** The failure as a message for a person. Status 255 is a failure of ssh itself, every other status the script's. */
 function faultOf({ address, reach }: Host, status: number | null, text: string): HostError {
   const last = text.split('\n').at(-1) ?? '';
   if (/Host key verification failed|HOST IDENTIFICATION HAS CHANGED/.test(text)) {
@@ -182,20 +182,20 @@ function faultOf({ address, reach }: Host, status: number | null, text: string):
 }
 
 export interface SharedKnownHosts {
-  /** Lines as ssh has them in known_hosts. */
+  /** All host keys, as lines of a known_hosts file. */
   read(): Promise<string>;
-  /** Adds the lines of a host that has none yet. */
+  /** Adds the lines of a host; does nothing when the host has some already. */
   add(alias: string, lines: string): Promise<void>;
 }
 
 interface KnownHosts {
-  /** The file for ssh, and whether a key that is not in it is taken. */
+  /** Returns the known_hosts file for ssh, and whether ssh accepts a key that is not in the file. */
   prepare(alias: string, hostKey: string | undefined): Promise<{ file: string; takesNew: boolean }>;
-  /** Keeps what ssh has put into the file, if it may. */
+  /** Shares the key that ssh added to the file, if it accepted a new one. */
   keep(alias: string, prepared: { file: string; takesNew: boolean }): Promise<void>;
 }
 
-/** `directory`: where files for ssh are; it exists. */
+/** `directory`: an existing directory for ssh's files. */
 export function createKnownHosts(directory: string, shared: SharedKnownHosts | undefined): KnownHosts {
   const known = new Map<string, string>();
 
@@ -226,7 +226,7 @@ export function createKnownHosts(directory: string, shared: SharedKnownHosts | u
   };
 }
 
-/** Lines of known_hosts by the host that they begin with. */
+/** Groups the lines of a known_hosts file by host alias, their first field. */
 function byHost(text: string): Map<string, string> {
   const hosts = new Map<string, string>();
   for (const line of text.split('\n')) {

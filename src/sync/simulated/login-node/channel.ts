@@ -1,6 +1,6 @@
 /**
- * One channel (RFC 4254, section 5). ssh2's own mix up output and errors when a window fills, and end with the output: here the exit
- * status may come after it.
+ * One SSH channel (RFC 4254, section 5). Replaces ssh2's own channels, which mix up stdout and stderr when a window fills,
+ * and close with the output: here the exit status may come after it.
  */
 import { constants } from 'node:os';
 import type { Readable, Writable } from 'node:stream';
@@ -8,24 +8,24 @@ import { type Field, message, SSH, WireError, type WireReader } from '../../../l
 
 export type Output = 'stdout' | 'stderr';
 
-/** What the client may send before more is taken. */
+/** Window: bytes that the client may send before an adjustment. */
 const ownWindow = 2 * 1024 * 1024;
 const longestPacket = 32 * 1024;
-/** Signals with a name in RFC 4254. */
+/** Signal names of RFC 4254. */
 const named = 'ABRT ALRM FPE HUP ILL INT KILL PIPE QUIT SEGV TERM USR1 USR2'.split(' ');
 
 export class Channel {
-  /** Does what the client asks for; false is a refusal. */
+  /** Handles a channel request; false refuses it. */
   onRequest: (type: string, details: WireReader) => boolean = () => false;
-  /** Called once, when the client has closed it or is gone. */
+  /** Called once, when the client has closed the channel or is disconnected. */
   onClosed: (isConnected: boolean) => void = () => this.close();
   readonly #send: (type: number, ...fields: Field[]) => void;
   readonly #release: () => void;
-  /** What the client still takes, and in one message. */
+  /** The client's window, and below it the largest packet that it accepts. */
   #window: number;
   readonly #packet: number;
   #onWindow = () => {};
-  /** What the client may still send, and what was taken of it since the last adjustment. */
+  /** Remaining bytes that the client may send, and bytes consumed since the last window adjustment. */
   #granted = ownWindow;
   #taken = 0;
   #input: Writable | undefined;
@@ -35,7 +35,7 @@ export class Channel {
   #isGone = false;
   #isClosed = false;
 
-  /** `release` is called when neither side has more to say. */
+  /** `release` is called when both sides have closed the channel. */
   constructor(
     its: { local: number; remote: { uint32: number }; window: number; packet: number },
     send: (payload: Buffer) => void,
@@ -52,7 +52,7 @@ export class Channel {
     this.#send(SSH.CHANNEL_OPEN_CONFIRMATION, { uint32: local }, ...own);
   }
 
-  /** Takes a message of the client, behind the channel's number. */
+  /** Handles a message of the client; `details` begins after the channel number. */
   receive(type: number, details: WireReader): void {
     if (type === SSH.CHANNEL_DATA) this.#onData(details.bytes());
     else if (type === SSH.CHANNEL_CLOSE) this.closed(true);
@@ -70,7 +70,7 @@ export class Channel {
     }
   }
 
-  /** The client has closed it, or is gone. */
+  /** Ends the channel once the client has closed it (`isConnected`) or is disconnected. */
   closed(isConnected: boolean): void {
     if (this.#isGone) return;
     this.#isGone = true;
@@ -79,7 +79,7 @@ export class Channel {
     if (this.#isClosed) this.#release();
   }
 
-  /** What the client sends goes there, until its end; what is not taken is lost. */
+  /** Writes the client's data to `input`, until its end. Data that `input` does not accept is lost. */
   pipeTo(input: Writable): void {
     this.#input = input;
     input.on('error', () => undefined);
@@ -104,7 +104,7 @@ export class Channel {
     });
   }
 
-  /** Sends all of a stream, held back while the client does not take it; resolves at its end, or when it breaks off. */
+  /** Sends a whole stream, paused while the client's window is full; resolves when the stream ends or fails. */
   async sendAll(output: Output, source: Readable): Promise<void> {
     try {
       for await (const chunk of source) {
@@ -112,7 +112,7 @@ export class Channel {
         if (this.#isGone) return;
       }
     } catch {
-      // Linux ends a terminal whose last process is gone with EIO, after all of its output.
+      // Linux ends a terminal whose last process has exited with EIO, after all of its output.
     }
   }
 
@@ -146,7 +146,7 @@ export class Channel {
     if (this.#isGone) this.#release();
   }
 
-  /** Goes out before the end of the channel; afterwards it is dropped. */
+  /** Sends the exit status or signal; dropped once the channel is closed. */
   reportExit({ code, signal }: { code: number | null; signal: NodeJS.Signals | null }): void {
     const name = signal?.slice(3) ?? '';
     const status = signal === null ? (code ?? 255) : 128 + constants.signals[signal];

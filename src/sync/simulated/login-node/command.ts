@@ -1,4 +1,4 @@
-/** From what a client asks for to the program that runs: environment, wrapper script, sandbox. */
+/** Builds the program that runs for a client's request: environment, wrapper script, sandbox. */
 import { existsSync } from 'node:fs';
 import { dirname } from 'node:path';
 import type { Account } from './messages.ts';
@@ -10,7 +10,7 @@ export interface SessionContext {
   sandbox: Sandbox;
   account: Account;
   home: string;
-  /** Of both ends of the connection, on loopback. */
+  /** Ports of both ends of the connection, on loopback. */
   ports: { client: number | undefined; server: number };
 }
 
@@ -19,13 +19,13 @@ export interface TerminalContext {
   term: string;
 }
 
-/** What every session begins with: the home directory. */
+/** The start of every session's script: enters the home directory. */
 const begin = `
 cd -- "$HOME" 2>/dev/null || { echo "The home directory $HOME cannot be entered." >&2; cd /; }
 unset OLDPWD
 `;
 
-/** The gateway warns of a shell that is missing. */
+/** Falls back to bash when the account's shell is missing; the gateway warns of that. */
 const findShell = `
 if ! [ -f "$SHELL" ] || ! [ -x "$SHELL" ]; then SHELL=/bin/bash; fi
 `;
@@ -36,7 +36,7 @@ const sftpServers = [
   '/usr/lib/ssh/sftp-server',
 ];
 
-/** The login shell, or a command that it runs. */
+/** The login shell, or the login shell with a command. */
 export function shellProgram(
   context: SessionContext,
   command: string | undefined,
@@ -47,7 +47,7 @@ export function shellProgram(
   return wrapped(context, begin + findShell + start, rest, terminal);
 }
 
-/** The system's sftp server. It refuses a number that has no name, as an account's has none without namespaces. */
+/** The system's sftp server. It refuses a uid without a name, and without namespaces the account's uid has none. */
 export function sftpProgram(context: SessionContext): Program {
   const server = sftpServers.find((path) => existsSync(path));
   if (server === undefined || context.sandbox === 'root')

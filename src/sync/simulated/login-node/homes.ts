@@ -1,4 +1,4 @@
-/** The accounts' homes and, in the namespaces, the passwd and group files that know them. */
+/** Creates the accounts' homes and, in namespaces, passwd and group files with the accounts. */
 import { execFile, spawnSync } from 'node:child_process';
 import {
   chmodSync,
@@ -24,7 +24,7 @@ export function homesBelow(dataDir: string): string {
   return join(dataDir, 'home');
 }
 
-/** Makes the directories that a sandbox is made of. Homes of earlier runs stay as they are. Returns where they are. */
+/** Creates the directories of a sandbox, keeping existing homes. Returns the directory of the homes. */
 export function prepareDirectories(dataDir: string): string {
   const homes = homesBelow(dataDir);
   // 0711: without namespaces the accounts must pass through to their homes, but may not list the others.
@@ -41,14 +41,14 @@ export function prepareDirectories(dataDir: string): string {
   return homes;
 }
 
-/** Makes every account's home and checks that the account can get there. Throws a sentence for the operator. */
+/** Creates every account's home and checks that the account can reach it. Throws a message for the operator. */
 export async function prepareHomes(
   sandbox: Sandbox,
   homes: string,
   accounts: readonly Account[],
 ): Promise<void> {
   for (const [index, { username, uid, gid }] of accounts.entries()) {
-    // There can be thousands, and sessions under way go on.
+    // There may be thousands of accounts, and running sessions share this event loop.
     if (index % homesAtOnce === homesAtOnce - 1) await yieldToEventLoop();
     const home = join(homes, username);
     if (!existsSync(home)) {
@@ -72,10 +72,10 @@ async function requireReachable(homes: string, { username, uid, gid }: Account):
   });
 }
 
-/** Files that programs which edit accounts make and take away meanwhile (lckpwdf(3), vipw(8)): `passwd.lock`, `group+`, `shadow.4711`. */
+/** Temporary files of programs that edit accounts (lckpwdf(3), vipw(8)): `passwd.lock`, `group+`, `shadow.4711`. */
 const passing = /\/etc\/[^/]+(\.lock|\.new|\.\d+|\+)$/;
 
-/** Gives the login node, in its namespaces, a copy of the machine's /etc for its own. */
+/** Mounts a copy of the machine's /etc as the login node's own, in its namespaces. */
 export function copyEtc(): void {
   const own = join('/home', ownDirectory, 'etc');
   const isPlain = (path: string) => {
@@ -90,7 +90,7 @@ export function copyEtc(): void {
 
 const machine = new Map<string, string[]>();
 
-/** The machine's passwd and group with the accounts added, in the login node's own /etc. */
+/** Writes the machine's passwd and group, with the accounts added, to the login node's own /etc. */
 function writeNames(accounts: readonly Account[]): void {
   const names = new Set(accounts.map(({ username }) => username));
   const write = (file: string, own: string[], ids: Set<string>) => {

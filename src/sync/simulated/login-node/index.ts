@@ -1,13 +1,13 @@
 /**
- * The login node of a simulated Slurm cluster: an SSH server in a child process of its own, to which only the
- * gateway's key opens the accounts. The server's process listens for it, on loopback.
+ * The login node of a simulated Slurm cluster: an SSH server in a child process that accepts only the gateway's key. The
+ * parent process listens for it, on loopback.
  *
  * It owns: the login node's host key, homes and processes below `dataDir`; sessions, terminals, sftp and local
  * forwarding. It must not: decide who has access (the caller sets the accounts), listen, run a session as root, or
  * outlive the server.
  *
- * The flow: with the first connection this file starts `main.ts` in its sandbox (`sandbox.ts`), where `server.ts` makes homes
- * (`homes.ts`) and lets the gateway in → `session.ts` turns requests into a program (`command.ts`) and runs it (`running.ts`).
+ * The flow: at the first connection this file starts `main.ts` in its sandbox (`sandbox.ts`). There, `server.ts` creates
+ * homes (`homes.ts`) and accepts the gateway → `session.ts` runs programs for requests (`command.ts`, `running.ts`).
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -26,21 +26,21 @@ import { writeJobs } from './slurm-programs.ts';
 
 export interface LoginNodeOptions {
   dataDir: string;
-  /** The gateway's public keys at the moment, "ssh-ed25519 AAAA…": no other key opens accounts. */
+  /** The gateway's present public keys, "ssh-ed25519 AAAA…": no other key opens accounts. */
   authorizedKeys(): readonly string[];
   /** Reads the accounts when the process starts. */
   accounts(): Promise<readonly Account[]>;
   log: Logger;
-  /** False: do without namespaces, even where they are possible. */
+  /** False: run without namespaces, even if they are possible. */
   namespace?: boolean;
 }
 
 const startLimit = 15_000;
 const stopLimit = 5_000;
 
-/** Takes connections from now on. A process that ended, for whatever reason, is started again with the next one. */
+/** Listens from now on. If the child process ends, for any reason, the next connection starts it again. */
 export async function openLoginNode(options: LoginNodeOptions): Promise<LoginNode> {
-  // 0711: without a mount namespace the accounts must pass through to their homes.
+  // 0711: without a mount namespace the accounts must traverse it to their homes.
   mkdirSync(options.dataDir, { recursive: true, mode: 0o711 });
   const { publicKey } = loadSshKey(join(options.dataDir, 'host_key'));
   const server = createServer({ pauseOnConnect: true }).listen(0, '127.0.0.1');
@@ -55,10 +55,10 @@ export class LoginNode {
   readonly hostKey: string;
   readonly #options: LoginNodeOptions;
   readonly #server: Server;
-  /** Most login nodes are idle at any time, and a process each takes 100 MB: there is none before the first connection. */
+  /** Undefined before the first connection: most login nodes are idle at any time, and a process takes 100 MB. */
   #process: Promise<ChildProcess> | undefined;
   #ended = Promise.resolve();
-  /** Changes of accounts that have no answer yet. */
+  /** Callbacks for changes of accounts that the child process has not answered yet. */
   readonly #waiting: ((error: string | undefined) => void)[] = [];
   #running = true;
 
@@ -75,7 +75,7 @@ export class LoginNode {
     return this.#running;
   }
 
-  /** Replaces the accounts; the sessions of removed ones have ended when this resolves. */
+  /** Replaces the accounts. Resolves once the sessions of removed ones have ended. */
   async setAccounts(accounts: readonly Account[]): Promise<void> {
     const child = await this.#process?.catch(() => undefined);
     if (!child?.connected) return;
@@ -86,7 +86,7 @@ export class LoginNode {
     if (error !== undefined) throw new Error(error);
   }
 
-  /** Says which jobs run, each with all GPUs of its node. */
+  /** Writes the list of running jobs; each has all GPUs of its node. */
   setJobs(jobs: readonly RunningJob[], gpusPerNode: number): void {
     writeJobs(homesBelow(this.#options.dataDir), jobs, gpusPerNode);
   }
@@ -119,7 +119,7 @@ export class LoginNode {
     }
   }
 
-  /** Resolves when the process answers. Rejects with a sentence for the operator. */
+  /** Resolves when the process is ready. Rejects with a message for the operator. */
   async #start(): Promise<ChildProcess> {
     const { dataDir, log } = this.#options;
     const accounts = await this.#options.accounts();
@@ -137,7 +137,7 @@ export class LoginNode {
       if (message.type === 'log') log[message.level](message.event, message.fields);
       else if (message.type === 'ready') resolve(child);
       else if (message.type === 'failed') reject(new Error(message.message));
-      // They come in the order of the questions.
+      // Answers come in the order of the requests.
       else this.#waiting.shift()?.(message.error);
     });
     const late = setTimeout(() => {
@@ -149,11 +149,11 @@ export class LoginNode {
     return promise.finally(() => clearTimeout(late));
   }
 
-  async #onEnd({ pid }: ChildProcess, sandbox: Sandbox, { code, signal }: End): Promise<void> {
+  async #onEnd({ pid }: ChildProcess, sandbox: Sandbox, { code, signal }: Exit): Promise<void> {
     const { log, dataDir } = this.#options;
     if (this.#running) log.error('login_node_exited', { pid, code, signal, dataDir });
     for (const answer of this.#waiting.splice(0)) answer('The login node has ended.');
-    // Otherwise it had no time to end its sessions.
+    // A process that did not exit with 0 had no time to end its sessions.
     if (code !== 0 && sandbox !== 'namespaces')
       await endProcesses(this.port).catch((error) => log.error('login_node_sessions_left', { error }));
     this.#process = undefined;
@@ -172,7 +172,7 @@ async function findSandbox({ namespace = true, log }: LoginNodeOptions): Promise
 function spawnLoginNode(sandbox: Sandbox, homes: string, log: Logger): ChildProcess {
   const { file, args } = loginNodeProgram(sandbox, homes);
   const child = spawn(file, args, {
-    // Its own session: Ctrl-C in the server's terminal must reach the server only.
+    // A session of its own: Ctrl-C in the server's terminal must reach only the server.
     detached: true,
     env: { PATH: systemPath, ...inheritedEnvironment() },
     stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
@@ -183,12 +183,12 @@ function spawnLoginNode(sandbox: Sandbox, homes: string, log: Logger): ChildProc
   return child;
 }
 
-interface End {
+interface Exit {
   code: number | null;
   signal: string | null;
 }
 
-function endOf(child: ChildProcess, log: Logger): Promise<End> {
+function endOf(child: ChildProcess, log: Logger): Promise<Exit> {
   return new Promise((resolve) => {
     child.once('exit', (code, signal) => resolve({ code, signal }));
     child.on('error', (error) => {
@@ -199,6 +199,6 @@ function endOf(child: ChildProcess, log: Logger): Promise<End> {
 }
 
 function send(child: ChildProcess, message: ToLoginNode, socket?: Socket): void {
-  // The process may be about to end; its `exit` event reports that.
+  // The process may be about to exit; its `exit` event reports that.
   if (child.connected) child.send(message, socket, () => undefined);
 }

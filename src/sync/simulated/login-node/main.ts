@@ -1,21 +1,21 @@
-/** Entry of the login node's process: takes its settings from the server that started it over IPC, and ends when that is gone. */
+/** Entry of the login node's process: gets its settings over IPC from the parent, the server, and exits with it. */
 import type { Socket } from 'node:net';
 import { messageOf } from '../../../lib/error-message.ts';
 import { type EventLevel, type EventName, type LogEvents, type Logger, readable } from '../../../lib/log.ts';
 import { copyEtc } from './homes.ts';
-import type { FromLoginNode, Settings, ToLoginNode } from './messages.ts';
+import type { FromLoginNode, StartSettings, ToLoginNode } from './messages.ts';
 import { hideInherited } from './running.ts';
 import { LoginServer } from './server.ts';
 
 serveLoginNode();
 
-/** Serves until a message stops it or until the parent is gone, in whatever way it went. */
+/** Serves until a `stop` message or until the parent process ends, for any reason. */
 function serveLoginNode(): void {
   process.title = 'andromeda login node';
   const log = logger();
   let server: Promise<LoginServer> | undefined;
   let last: Promise<void> = Promise.resolve();
-  // Whatever groups root has here, no session may inherit them.
+  // Sessions must not inherit root's supplementary groups.
   if (process.getuid?.() === 0) process.setgroups?.([]);
 
   process.on('uncaughtException', (error) => {
@@ -30,7 +30,7 @@ function serveLoginNode(): void {
         void finish(1);
       });
     } else if (message.type === 'accounts') {
-      // One after the other, so that the last one set is the one that holds.
+      // In sequence, so that the newest accounts win.
       last = last.then(async () => {
         const error = await server
           ?.then((it) => it.setAccounts(message.accounts))
@@ -39,7 +39,7 @@ function serveLoginNode(): void {
       });
     } else if (message.type === 'connection') {
       const socket = handle as Socket | undefined;
-      // Undefined when the client has hung up on the way here.
+      // Undefined if the client disconnected meanwhile.
       if (socket)
         server?.then((it) => it.adopt(socket, message.authorizedKeys)).catch(() => socket.destroy());
     } else {
@@ -47,7 +47,7 @@ function serveLoginNode(): void {
     }
   });
   process.on('disconnect', () => void finish(0));
-  // The parent decides; Ctrl-C in its terminal is not for us.
+  // Ignored: only the parent ends this process, and Ctrl-C in its terminal is not meant for it.
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => undefined);
   process.stderr.on('error', () => undefined);
 
@@ -61,7 +61,7 @@ function serveLoginNode(): void {
   }
 }
 
-async function start({ accounts, ...settings }: Settings, log: Logger): Promise<LoginServer> {
+async function start({ accounts, ...settings }: StartSettings, log: Logger): Promise<LoginServer> {
   hideInherited();
   if (settings.sandbox === 'namespaces') copyEtc();
   const server = new LoginServer({ ...settings, log });
@@ -78,7 +78,7 @@ function logger(): Logger {
   const at =
     (level: EventLevel) =>
     <Name extends EventName>(event: Name, fields: LogEvents[Name]) =>
-      // Errors do not survive IPC as they are.
+      // Error objects lose their fields over IPC.
       send({ type: 'log', level, event, fields: readable(fields) as LogEvents[Name] });
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
 }

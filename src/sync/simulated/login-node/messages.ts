@@ -3,23 +3,22 @@ import type { ManifestAccount } from '../../../domain/access/manifest.ts';
 import type { EventLevel, EventName, LogEvents } from '../../../lib/log.ts';
 import type { Sandbox } from './sandbox.ts';
 
-/** An account that a person can log in to. */
 export type Account = Pick<ManifestAccount, 'username' | 'uid' | 'gid' | 'shell'>;
 
-export interface Settings {
-  /** Where the homes are, as the login node's process sees it. */
+export interface StartSettings {
+  /** The homes' directory, as the login node's process sees it. */
   homes: string;
   sandbox: Sandbox;
   hostKey: string;
   accounts: readonly Account[];
-  /** The port on which the server's process takes connections; it hands them over. */
+  /** The port on which the server's process listens; it hands its connections over. */
   port: number;
 }
 
 export type ToLoginNode =
-  | { type: 'start'; settings: Settings }
+  | { type: 'start'; settings: StartSettings }
   | { type: 'accounts'; accounts: readonly Account[] }
-  /** Comes with the socket, and with the gateway's keys at the moment. */
+  /** Sent with the socket and the gateway's present keys. */
   | { type: 'connection'; authorizedKeys: readonly string[] }
   | { type: 'stop' };
 

@@ -1,7 +1,7 @@
 /**
- * Ends what sessions have started, also what they left behind in the background. When an account goes, that is every process with
- * its number in any of the four fields where Linux keeps it. Without root everybody has the same number, so that it is what has
- * an environment that names a connection to the login node's port. In namespaces the kernel does the rest.
+ * Kills what sessions have started, also in the background. For a removed account: every process with its uid in any of
+ * Linux's four uid fields. Without root everyone has the same uid: then the processes whose environment names a connection to
+ * the login node's port. In namespaces the kernel does the rest.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -10,15 +10,15 @@ import { listProcesses, readProcess, uidsOf } from '../../../lib/host-ids.ts';
 import { asAccount, type Sandbox, systemPath } from './sandbox.ts';
 
 const rounds = 40;
-/** So many searches end everything but what starts others faster than it can be found. */
+/** After this many rounds only processes remain that fork faster than they can be found. */
 const quickRounds = 10;
 
-type Ids = { username: string; uid: number; gid: number };
+type AccountIds = { username: string; uid: number; gid: number };
 
-/** Ends all that an account runs. Throws when something is left all the same. */
+/** Kills all processes of an account. Throws when some remain. */
 export function endAccount(
   { sandbox, port }: { sandbox: Sandbox; port: number },
-  account: Ids,
+  account: AccountIds,
 ): Promise<void> {
   if (sandbox === 'self') return endProcesses(port, account.username);
   return endAll(
@@ -27,7 +27,7 @@ export function endAccount(
   );
 }
 
-/** Ends what came by connections to a port, of everybody or of one user name. Throws when some are left all the same. */
+/** Kills the processes of connections to a port, of all users or of one username. Throws when some remain. */
 export function endProcesses(port: number, username?: string): Promise<void> {
   return endAll((pid) => {
     const environment = `\0${readProcess(pid, 'environ')}`;
@@ -44,13 +44,13 @@ async function endAll(belongs: (pid: number) => boolean, help?: () => Promise<vo
   for (let round = 0; ; round++) {
     const found = listProcesses().filter((pid) => pid !== process.pid && belongs(pid));
     if (found.length === 0) return;
-    // One process may start another during the search: search again until there is none.
+    // A process may fork during the search: repeat until none is found.
     if (round === rounds) throw new Error('Processes of accounts that must go cannot be ended.');
     for (const pid of found) {
       try {
         process.kill(pid, 'SIGKILL');
       } catch {
-        // It has ended in the meantime.
+        // The process has exited meanwhile.
       }
     }
     if (round >= quickRounds) await help?.();
@@ -58,8 +58,8 @@ async function endAll(belongs: (pid: number) => boolean, help?: () => Promise<vo
   }
 }
 
-/** The kernel ends all of a number at once. An account with as many processes as it may have has room for this one. */
-async function endNumber(sandbox: Sandbox, account: Ids): Promise<void> {
+/** The kernel kills all processes of a uid at once. `prlimit` lets this one start when the account is at its process limit. */
+async function endNumber(sandbox: Sandbox, account: AccountIds): Promise<void> {
   const kill = { file: '/bin/sh', args: ['-c', 'kill -KILL -1'], env: { PATH: systemPath } };
   const { file, args, env } = asAccount(sandbox, account, kill);
   const child = spawn('prlimit', ['--nproc=unlimited', '--', file, ...args], { env, stdio: 'ignore' });

@@ -1,4 +1,4 @@
-/** A started process of a session, one shape with and without a terminal. */
+/** Starts the processes of sessions: the same interface with and without a terminal. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { chmodSync, chownSync, closeSync, openSync, readdirSync, readFileSync, writeSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -9,8 +9,8 @@ import type { Output } from './channel.ts';
 const require = createRequire(import.meta.url);
 
 /**
- * Of node-pty only the native calls are used: its terminal object drops output that is still unread 200 ms after the end, and
- * takes input without limit.
+ * Only node-pty's native calls are used: its terminal object drops output that is unread 200 ms after the end, and buffers
+ * input without limit.
  */
 const native: {
   open(columns: number, rows: number): { master: number; slave: number; pty: string };
@@ -31,22 +31,22 @@ interface Exit {
 
 export interface Running {
   readonly outputs: readonly { name: Output; stream: Readable }[];
-  /** Resolves when the process itself has ended; output may still come. */
+  /** Resolves when the process has exited; output may still come. */
   readonly exited: Promise<Exit>;
   readonly input: Writable;
   resize(columns: number, rows: number): void;
   signal(name: NodeJS.Signals): void;
-  /** Lets go of the descriptors and, if it still runs, signals the process that its terminal is gone. */
+  /** Closes the descriptors and sends SIGHUP if the process still runs. */
   hangUp(): void;
 }
 
-/** Starts a program with standard input, output and error apart. */
+/** Starts a program with separate standard input, output and error. */
 export function runWithPipes(program: Program): Running {
   const child = spawnProgram(program, ['pipe', 'pipe', 'pipe'], true);
   const { stdin, stdout, stderr } = child as ChildProcess & Record<'stdout' | 'stderr', Readable>;
   const process = follow(child);
   const streams = [stdin as Writable, stdout, stderr];
-  // A reader that has gone away is no error of ours.
+  // EPIPE after the reader closed its end is not an error.
   for (const stream of streams) stream.on('error', () => undefined);
   return {
     ...process,
@@ -88,27 +88,27 @@ export function runWithTerminal(
   }
 }
 
-function terminal(master: number, stream: ReadStream, process: Followed): Running {
+function terminal(master: number, stream: ReadStream, process: ChildControl): Running {
   let open = true;
   const shut = () => {
     open = false;
     stream.destroy();
   };
-  // Linux ends a terminal whose last process is gone with EIO, after all of its output.
+  // Linux ends a terminal whose last process has exited with EIO, after all of its output.
   stream.on('error', shut);
   stream.on('end', shut);
 
   function feed(chunk: Buffer, done: () => void): void {
     const written = open ? writeSome(master, chunk) : undefined;
     if (written === undefined || written === chunk.length) done();
-    // A full terminal (the program does not read) is tried again later: Node has no event for it.
+    // A full terminal (the program does not read) is retried later: Node has no event for it.
     else setTimeout(() => feed(chunk.subarray(written), done), terminalFullMs);
   }
 
   return {
     ...process,
     outputs: [{ name: 'stdout', stream }],
-    // As with OpenSSH, the end of the client's input does not end a terminal.
+    // As in OpenSSH, the end of the client's input does not end a terminal.
     input: new Writable({ write: (chunk: Buffer, _, done) => feed(chunk, done) }),
     resize: (columns, rows) => {
       if (open) native.resize(master, columns, rows);
@@ -121,8 +121,8 @@ function terminal(master: number, stream: ReadStream, process: Followed): Runnin
 }
 
 /**
- * The bytes taken: 0 when the terminal is full, undefined when it is gone. The descriptor never blocks, and a
- * write in a thread could hit whatever got the same number after the terminal was closed.
+ * Returns the bytes written: 0 when the terminal is full, undefined when it is closed. Synchronous, as the descriptor never
+ * blocks, and a write in a thread could hit a descriptor that reused the number after the close.
  */
 function writeSome(fd: number, chunk: Buffer): number | undefined {
   try {
@@ -132,14 +132,14 @@ function writeSome(fd: number, chunk: Buffer): number | undefined {
   }
 }
 
-type Followed = Pick<Running, 'exited' | 'signal'>;
+type ChildControl = Pick<Running, 'exited' | 'signal'>;
 
-/** Follows a child that leads its own process group: its end, and signals to the group while it lives. */
-function follow(child: ChildProcess): Followed {
+/** Tracks a child that leads its own process group: its exit, and signals to the group while it lives. */
+function follow(child: ChildProcess): ChildControl {
   let running = true;
   const exited = new Promise<Exit>((resolve) => {
     child.once('exit', (code, signal) => resolve({ code, signal }));
-    // The program could not be started at all.
+    // The program could not be started.
     child.once('error', () => resolve({ code: 255, signal: null }));
   }).finally(() => {
     running = false;
@@ -152,7 +152,7 @@ function follow(child: ChildProcess): Followed {
       try {
         process.kill(-pid, name);
       } catch {
-        // Not a group leader yet: the launcher is still about to call setsid.
+        // The child is not a group leader yet: the launcher has yet to call setsid.
         child.kill(name);
       }
     },
@@ -160,14 +160,14 @@ function follow(child: ChildProcess): Followed {
 }
 
 /**
- * Descriptors that new processes would inherit, each of which is covered with /dev/null there: what this process itself inherited,
- * and terminals, which node-pty opens without close-on-exec, so that one person could read another's.
+ * Descriptors that new processes would inherit, replaced there with /dev/null: those that this process inherited, and
+ * terminals, which node-pty opens without close-on-exec, so that one person could read another's.
  */
 const inheritable = new Set<number>();
 const closeOnExec = 0o2000000;
 let devNull: number | undefined;
 
-/** To be called first: marks what this process itself inherited. */
+/** Records the descriptors that this process inherited; must be called before any other is opened. */
 export function hideInherited(): void {
   for (const name of readdirSync('/proc/self/fd')) {
     try {
@@ -175,12 +175,12 @@ export function hideInherited(): void {
       if (Number(name) > 2 && flags && !(Number.parseInt(flags, 8) & closeOnExec))
         inheritable.add(Number(name));
     } catch {
-      // The descriptor of this very listing.
+      // The descriptor of this directory listing is closed already.
     }
   }
 }
 
-/** Spawns with the given descriptors (or new pipes) as 0, 1 and 2; `leader` makes it a session of its own. */
+/** Spawns with these descriptors (or new pipes) as 0, 1 and 2; `leader` starts a new session. */
 function spawnProgram(
   { file, args, env }: Program,
   standard: readonly (number | 'pipe')[],

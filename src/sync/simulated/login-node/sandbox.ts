@@ -1,10 +1,10 @@
 /**
- * Where sessions run. As root in namespaces: the login node's process and all that it starts see mounts, processes and a
- * network of their own, of which the network is a loopback and no more; /home holds the homes, /etc is a copy that knows the accounts,
- * and what others write to (/tmp) or listen in (/run, /var/lib) is empty. The kernel ends all of it with the first process. As root
- * without namespaces: under the account's uid, with the home where it lies. As an ordinary user: as that user.
+ * The sandboxes of sessions. As root in namespaces: the login node's process and its children have their own mounts,
+ * processes and network, which is only a loopback; /home holds the homes, /etc is a copy with the accounts, and directories
+ * that others write to (/tmp) or listen in (/run, /var/lib) are empty. The kernel kills all of it with the first process. As
+ * root without namespaces: under the account's uid, in the home's real directory. As an ordinary user: as that user.
  *
- * No session can gain rights (no_new_privs), so that sudo, su, crontab and at do nothing. As root what it takes is limited as well.
+ * No session can gain privileges (no_new_privs): sudo, su, crontab and at fail. As root its resources are limited too.
  */
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -14,12 +14,12 @@ import type { Program } from './running.ts';
 
 export type Sandbox = 'namespaces' | 'root' | 'self';
 
-/** Below the homes, and so below /home in the namespaces: what is root's alone. */
+/** Directory that only root can read, below the homes and so below /home in the namespaces. */
 export const ownDirectory = '.andromeda';
 
 export const systemPath = '/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin';
 
-/** For each process, and of processes for each person. Root's own are not counted. */
+/** Limits of each process; `nproc` counts the processes of each person, root's own excepted. */
 const limits = [
   '--nproc=256',
   '--nofile=4096',
@@ -30,7 +30,7 @@ const limits = [
 
 const apart = ['--mount', '--net', '--pid', '--ipc', '--fork', '--kill-child', '--propagation', 'slave'];
 
-/** What the mounts of a login node hide. */
+/** The directories that mounts of a login node hide. */
 const hidden = ['/home', '/run', '/var/lib', '/tmp', '/var/tmp', '/dev/shm', '/proc', '/sys'];
 
 const ownMachine = `
@@ -46,8 +46,8 @@ done
 `;
 
 /**
- * From the sources to what hides them: each of the former may lie below one of the latter. The program, where it is hidden, stays
- * reachable for root. The shell stays as the first process, which waits for all that lose their parent.
+ * Mounts sources before the directories that hide them, as a source may be below one. Node and its code stay reachable for
+ * root if hidden. The shell stays as PID 1 and reaps orphaned processes.
  */
 const loginNode = `
 own=$1/${ownDirectory}
@@ -83,7 +83,7 @@ export function loginNodeProgram(sandbox: Sandbox, homes: string): { file: strin
 
 let obstacle: Promise<string | undefined> | undefined;
 
-/** Why login nodes cannot have namespaces of their own here, as one line; undefined where they can. */
+/** The reason, in one line, why login nodes cannot have namespaces here; undefined when they can. */
 export function findObstacle(): Promise<string | undefined> {
   obstacle ??= new Promise((resolve) => {
     const args = [...limits, '--', ...inNamespaces(`${ownMachine}setpriv --no-new-privs /bin/sh -c :`)];
@@ -94,14 +94,14 @@ export function findObstacle(): Promise<string | undefined> {
   return obstacle;
 }
 
-/** The same program with the account's rights, and for good. */
+/** The same program with the account's rights, which it cannot change. */
 export function asAccount(
   sandbox: Sandbox,
   account: { uid: number; gid: number },
   program: Program,
 ): Program {
   const { file, args, env } = program;
-  // The systemd unit has given them up already, and keeps setpriv from the system call that it makes in any case.
+  // The systemd unit has set no_new_privs already, and its filter forbids the system call that setpriv makes in any case.
   if (sandbox === 'self' && gainsNoPrivileges()) return program;
   const rights = ['--no-new-privs'];
   if (sandbox !== 'self') {
@@ -116,7 +116,7 @@ function gainsNoPrivileges(): boolean {
   return /^NoNewPrivs:\s*1$/m.test(readFileSync('/proc/self/status', 'utf8'));
 }
 
-/** Root's number, or one that is no number, never gets a session. */
+/** Sessions never run as root, or as a uid or gid that is no valid number. */
 export function requireOrdinary(account: { uid: number; gid: number }): void {
   for (const id of [account.uid, account.gid]) {
     if (!Number.isInteger(id) || id < 1 || id > 0xfffffffe)

@@ -1,6 +1,6 @@
 /**
- * The SSH server of a login node: its clients, the accounts that they may log in to, and the end of it all. ssh2 does transport and
- * authentication (1.17.0, pinned; the only file that knows its inside). Messages of channels are read here.
+ * The SSH server of a login node: its clients and the accounts that they may log in to. ssh2 does transport and
+ * authentication (1.17.0, pinned; only this file depends on its internals). Channel messages are handled here.
  */
 import { timingSafeEqual } from 'node:crypto';
 import { once } from 'node:events';
@@ -14,25 +14,25 @@ import { message, OPEN_FAILURE, SSH, WireReader } from '../../../lib/ssh/wire.ts
 import { Channel } from './channel.ts';
 import type { SessionContext } from './command.ts';
 import { prepareHomes } from './homes.ts';
-import type { Account, Settings } from './messages.ts';
+import type { Account, StartSettings } from './messages.ts';
 import { endAccount, endProcesses } from './processes.ts';
 import { requireOrdinary } from './sandbox.ts';
 import { Session } from './session.ts';
 
 const require = createRequire(import.meta.url);
 
-/** OpenSSH's client sends `eow` (the output is no longer read) only to a server whose name begins with `OpenSSH`. */
+/** OpenSSH's client sends `eow` (output is no longer read) only to a server whose version begins with `OpenSSH`. */
 const ident = 'OpenSSH_Andromeda_LoginNode';
 /**
- * The fastest ones, and no choice: a client's own order would put others first. Not ChaCha20 in any case: ssh2's
- * native cipher for it fails with Node 24.21's OpenSSL 3.5.8 ("invalid operation").
+ * Only the fastest ciphers, because a client's own order would prefer others. Not ChaCha20 in any case: ssh2's native cipher
+ * for it fails with Node 24.21's OpenSSL 3.5.8 ("invalid operation").
  */
 const ciphers = ['aes128-gcm@openssh.com', 'aes256-gcm@openssh.com'] as const;
 const loginGrace = 30_000;
 const maxAttempts = 6;
 const maxChannels = 256;
 
-type ServerParts = Omit<Settings, 'accounts'> & { log: Logger };
+type ServerParts = Omit<StartSettings, 'accounts'> & { log: Logger };
 
 export class LoginServer {
   readonly parts: ServerParts;
@@ -52,7 +52,7 @@ export class LoginServer {
     );
   }
 
-  /** Serves a client whose connection another process accepted. From now on these are the keys that open accounts. */
+  /** Serves a client whose connection the parent process accepted. From now on, these keys open accounts. */
   adopt(socket: Socket, authorizedKeys: readonly string[]): void {
     this.gatewayKeys = authorizedKeys.map((text) => {
       const key = ssh2.utils.parseKey(text);
@@ -62,7 +62,7 @@ export class LoginServer {
     this.#server.injectSocket(socket);
   }
 
-  /** Makes homes, and ends the sessions of accounts that are gone or whose numbers changed. Throws a sentence for the operator. */
+  /** Creates homes, and ends sessions of accounts that are gone or have new ids. Throws a message for the operator. */
   async setAccounts(accounts: readonly Account[]): Promise<void> {
     requireUsable(accounts);
     await prepareHomes(this.parts.sandbox, this.parts.homes, accounts);
@@ -81,12 +81,12 @@ export class LoginServer {
   async stop(): Promise<void> {
     for (const client of this.#clients) client.end();
     const { sandbox, port } = this.parts;
-    // Of namespaces nothing is left behind this process.
+    // In namespaces, the kernel kills all processes with this one.
     if (sandbox !== 'namespaces') await endProcesses(port);
   }
 }
 
-/** The names become paths and lines of passwd, so they are checked here again. */
+/** Checked here again, because usernames become paths and lines of passwd. */
 function requireUsable(accounts: readonly Account[]): void {
   for (const account of accounts) {
     if (!/^[a-z][a-z0-9_-]{0,31}$/.test(account.username)) {
@@ -96,8 +96,8 @@ function requireUsable(accounts: readonly Account[]): void {
   }
 }
 
-/** What of ssh2's connection is used here. `write` frames a message. */
-interface Inside {
+/** The internals of ssh2's connection used here. `write` frames a message. */
+interface ConnectionInternals {
   _protocol: {
     _onPayload(payload: Buffer): unknown;
     _packetRW: {
@@ -111,12 +111,12 @@ const { sendPacket } = require('ssh2/lib/protocol/utils.js') as {
   sendPacket(protocol: object, packet: Buffer): void;
 };
 
-/** Let in with the gateway's key, then served until its socket closes. */
+/** A connection: authenticated with the gateway's key, then served until its socket closes. */
 class Client {
-  /** Undefined until it has logged in. */
+  /** Undefined before authentication. */
   username: string | undefined;
   readonly #server: LoginServer;
-  readonly #protocol: Inside['_protocol'];
+  readonly #protocol: ConnectionInternals['_protocol'];
   readonly #socket: Socket;
   readonly #channels = new Map<number, Channel>();
   readonly #clientPort: number | undefined;
@@ -124,11 +124,11 @@ class Client {
   #attempts = 0;
   #isReady = false;
 
-  /** Must be called while ssh2 emits `connection`: the ciphers take what reads messages over at the first key exchange. */
+  /** Must be called while ssh2 emits `connection`: at the first key exchange the ciphers keep the payload handler of that time. */
   constructor(connection: Connection, server: LoginServer, closed: () => void) {
     this.#server = server;
     const { log } = server.parts;
-    const { _protocol: protocol, _sock: socket } = connection as unknown as Inside;
+    const { _protocol: protocol, _sock: socket } = connection as unknown as ConnectionInternals;
     this.#protocol = protocol;
     this.#socket = socket;
     this.#clientPort = socket.remotePort;
@@ -170,7 +170,7 @@ class Client {
     else attempt.reject(['publickey']);
   }
 
-  /** Takes a message before ssh2 does. What it throws ends the connection. */
+  /** Handles a message before ssh2 does. An error that it throws ends the connection. */
   #receive(payload: Buffer, inner: (payload: Buffer) => unknown): unknown {
     const details = new WireReader(payload);
     const type = details.byte();
@@ -250,7 +250,7 @@ class Client {
   }
 }
 
-/** Whether an attempt holds the key; without a signature it only asks whether the key would do. */
+/** Whether an attempt proves possession of the key; without a signature, whether the key would be accepted. */
 function isKey(attempt: AuthContext, key: ParsedKey): boolean {
   if (attempt.method !== 'publickey') return false;
   const expected = key.getPublicSSH();

@@ -6,21 +6,21 @@ import type { Channel } from './channel.ts';
 import { type SessionContext, sftpProgram, shellProgram } from './command.ts';
 import { type Running, runWithPipes, runWithTerminal } from './running.ts';
 
-/** The kernel's limit for one argument, with its NUL. */
+/** The kernel's limit for one argument (MAX_ARG_STRLEN), including its NUL. */
 const longestCommand = 131_072;
 
 export class Session {
   readonly #channel: Channel;
-  /** The account as it is now, with the shell of now. Throws when there must be no session. */
+  /** Returns the account's present context, with its present shell. Throws when there must be no session. */
   readonly #context: () => SessionContext;
   readonly #onFailed: (error: unknown) => void;
   #terminal: { term: string; stty: string[] } | undefined;
   #size = { columns: 80, rows: 24 };
   #isStarted = false;
   #running: Running | undefined;
-  /** All output was sent and not the exit status: a client that closes the channel now still waits for that. */
+  /** All output was sent, but not the exit status: a client that closes the channel now still waits for the status. */
   #isSent = false;
-  /** The gateway sends a command longer than one message may be in pieces, and the last of them with `exec`. */
+  /** A command longer than one SSH message: the gateway sends it in parts, the last one with `exec`. */
   #commandParts: Buffer[] = [];
 
   constructor(channel: Channel, context: () => SessionContext, onFailed: (error: unknown) => void) {
@@ -55,7 +55,7 @@ export class Session {
       case 'signal':
         return sendSignal(this.#running, details.text());
       case 'eow@openssh.com':
-        // The client no longer reads the output: the program that writes it must notice (SIGPIPE).
+        // The client no longer reads the output: the writing program must get SIGPIPE.
         this.#running?.outputs[0]?.stream.destroy();
         return true;
       default:
@@ -89,7 +89,7 @@ export class Session {
     if (!pty) return runWithPipes(shellProgram(context, command));
     const owner = context.sandbox === 'self' ? undefined : context.account;
     const program = (path: string) => {
-      // At once: what was typed ahead is echoed, or not, as the client wants it.
+      // Before the program starts, so that typed-ahead input is echoed, or not, as the client wants.
       spawnSync('stty', ['-F', path, ...pty.stty], { stdio: 'ignore' });
       return shellProgram(context, command, { path, term: pty.term });
     };
@@ -99,7 +99,7 @@ export class Session {
   #start(run: () => Running): boolean {
     if (this.#isStarted) return false;
     this.#isStarted = true;
-    // The answer to the request goes before everything else.
+    // After the reply to the request, which must be sent first.
     queueMicrotask(() => void this.#serve(run));
     return true;
   }
@@ -114,7 +114,7 @@ export class Session {
       this.#isSent = true;
       channel.eof();
       channel.reportExit(await running.exited);
-      // A client that never ended its input leaves our end of that pipe open.
+      // If the client never ended its input, our end of the pipe is still open.
       running.hangUp();
     } catch (error) {
       this.#onFailed(error);
@@ -128,7 +128,7 @@ export class Session {
 function readSize(details: WireReader): { columns: number; rows: number } {
   const side = (value: number, standard: number) => (value >= 1 && value <= 0xffff ? value : standard);
   const size = { columns: side(details.uint32(), 80), rows: side(details.uint32(), 24) };
-  // The size in pixels follows; nothing here can pass it on.
+  // The size in pixels follows, which is not used.
   details.uint32();
   details.uint32();
   return size;
@@ -141,7 +141,7 @@ function sendSignal(running: Running | undefined, name: string): boolean {
   return true;
 }
 
-/** By opcode; `-` where stty has no such word. */
+/** stty names by opcode; `-` where stty has none. */
 const characters =
   ' intr quit erase kill eof eol eol2 start stop susp - rprnt werase lnext - - - discard'.split(' ');
 const firstFlag = 30;
@@ -154,11 +154,11 @@ const flags = (
 const noCharacter = 255;
 const firstWithoutArgument = 160;
 
-/** Terminal modes as the client encodes them in pty-req (RFC 4254, section 8), as arguments for one call of stty. */
+/** Converts the terminal modes of pty-req (RFC 4254, section 8) to arguments for one call of stty. */
 export function sttyArguments(modes: Buffer): string[] {
   const reader = new WireReader(modes);
   const settings: string[] = [];
-  // Past an opcode of 160 or more no one can tell where the next begins: the RFC says to stop there.
+  // After an opcode of 160 or more the next one cannot be found: the RFC says to stop there.
   while (reader.left >= 5) {
     const opcode = reader.byte();
     if (opcode === 0 || opcode >= firstWithoutArgument) break;
@@ -173,7 +173,7 @@ export function sttyArguments(modes: Buffer): string[] {
   return settings;
 }
 
-/** `^C` rather than a number: a one-digit number means that digit to stty. */
+/** Returns `^C`, not a number, because stty reads a one-digit number as that character. */
 function controlNotation(code: number): string | undefined {
   if (code === noCharacter) return '^-';
   if (code === 127) return '^?';

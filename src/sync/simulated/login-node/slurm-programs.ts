@@ -1,16 +1,16 @@
 /**
- * Slurm's commands on a simulated login node, as far as it takes to see one's running jobs and to log in to them
- * (`gateway/ssh/job/enter-script.ts`): a step of a job runs on the login node itself.
+ * Simulated Slurm commands of a login node, enough to list one's running jobs and to log in to them (`gateway/ssh/job/enter-
+ * script.ts`): a job step runs on the login node itself.
  */
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { RunningJob } from '../../../domain/access/manifest.ts';
 import { writeWhole } from '../../../lib/whole-file.ts';
 
-/** Next to the homes, where every account can read it. */
+/** Directory in the homes' directory that every account can read. */
 const directory = '.slurm';
 
-/** Each reads `jobs`, a line a job: ID, user, node, GPUs, name. Where an account has no name, it is $USER. */
+/** Each reads `jobs`, one line for each job: ID, user, node, GPUs, name. $USER stands in for an account without a name. */
 const programs = {
   squeue: `
 user= job= format= head=yes
@@ -68,7 +68,7 @@ wait $step
 `,
 };
 
-/** Where the programs are, for the search path of sessions. */
+/** The directory of the programs, for the search path of sessions. */
 export function slurmDirectory(homes: string): string {
   return join(homes, directory);
 }
@@ -89,7 +89,7 @@ function makeDirectory(homes: string): string {
   return own;
 }
 
-/** Says which jobs run now, each with all GPUs of its node. */
+/** Writes the list of running jobs; each has all GPUs of its node. */
 export function writeJobs(homes: string, jobs: readonly RunningJob[], gpusPerNode: number): void {
   const gpus = Array.from({ length: gpusPerNode }, (_, index) => index).join(',');
   const lines = jobs.map(({ id, user, name, machines }) =>
