@@ -216,7 +216,7 @@ export default {
       from: {
         orphan: true,
         path: '[.]tsx?$',
-        pathNot: '^src/main[.]ts$|^src/store/migrations/|[.]d[.]ts$',
+        pathNot: '^src/main[.]ts$|^src/console/app/theme[.]ts$|^src/store/migrations/|[.]d[.]ts$',
       },
       to: {},
     },

@@ -40,7 +40,7 @@ export async function buildConsole(root: string): Promise<Map<string, ConsoleFil
 async function bundle(root: string): Promise<Map<string, ConsoleFile>> {
   const { outputFiles } = await build({
     absWorkingDir: root,
-    entryPoints: { app: `${app}/main.tsx` },
+    entryPoints: { app: `${app}/main.tsx`, theme: `${app}/theme.ts` },
     outdir: '/assets',
     entryNames: '[name]-[hash]',
     chunkNames: '[name]-[hash]',
@@ -62,6 +62,7 @@ async function bundle(root: string): Promise<Map<string, ConsoleFile>> {
   const named = (entry: string, ending: string) =>
     made.find(([path]) => path.startsWith(`assets/${entry}-`) && path.endsWith(ending))?.[0];
   const page = readFileSync(join(root, app, 'index.html'), 'utf8')
+    .replace('{theme}', `/${named('theme', '.js')}`)
     .replace('{script}', `/${named('app', '.js')}`)
     .replace('{style}', `/${named('app', '.css')}`);
   const icon = readFileSync(join(root, app, 'icon.svg'));

@@ -183,6 +183,56 @@ test('the menu has what is for the person, in groups, and on a phone three pages
   });
 });
 
+test('the theme that a person chose is kept, in every tab, and there before anything is drawn', () =>
+  site.as('bob', async (page) => {
+    const background = (one: Page) => one.evaluate('getComputedStyle(document.body).backgroundColor');
+    const choose = (name: string) => page.getByLabel('Theme').selectOption(name);
+    const [light, dark] = ['rgb(244, 245, 249)', 'rgb(13, 15, 22)'];
+    await page.emulateMedia({ colorScheme: 'light' });
+    const other = await page.context().newPage();
+    await other.emulateMedia({ colorScheme: 'light' });
+    await other.goto(site.app.url);
+    await other.getByText('Live', { exact: true }).waitFor();
+    await choose('Dark theme');
+    assert.equal(await background(page), dark);
+    await other.locator('[data-theme=dark]').waitFor();
+    await becomes(() => other.getByLabel('Theme').inputValue(), 'dark');
+    // Without the pages' own script, which draws them.
+    await other.route('**/assets/app-*.js', (route) => route.abort());
+    await other.goto(site.app.url);
+    assert.equal(await background(other), dark);
+    await choose('Light theme');
+    await page.emulateMedia({ colorScheme: 'dark' });
+    assert.equal(await background(page), light);
+    await choose('System theme');
+    assert.equal(await background(page), dark);
+    await page.emulateMedia({ colorScheme: 'light' });
+    assert.equal(await background(page), light);
+  }));
+
+test('the filter of a table is in the address, which shows another person the same rows', () =>
+  site.as('ada', async (page) => {
+    for (const [path, name, one] of [
+      ['/members', 'members', 'bob@physics.example'],
+      ['/gpus', 'nodes', 'alpha-1'],
+    ] as const) {
+      const rows = () => page.getByRole('region', { name, exact: true }).locator('tbody tr').count();
+      await show(page, `${path}?filter=${one}`);
+      await becomes(rows, 1);
+      const field = page.getByRole('searchbox', { name: `Filter ${name}` });
+      assert.equal(await field.inputValue(), one);
+      // Typed faster than the page is drawn, and not at the end.
+      await field.press('Home');
+      await page.keyboard.type('no such row ');
+      await becomes(rows, 0);
+      assert.equal(await field.inputValue(), `no such row ${one}`);
+      assert.equal(new URL(page.url()).searchParams.get('filter'), `no such row ${one}`);
+      await page.locator(`#menu a[href="${path}"]`).click();
+      await becomes(async () => (await rows()) > 1, true);
+      assert.equal(new URL(page.url()).search, '');
+    }
+  }));
+
 test('with the keyboard: the palette, the help, and signing out at the issuer too', () =>
   site.as('ada', async (page) => {
     await page.keyboard.press('Control+k');
@@ -190,6 +240,15 @@ test('with the keyboard: the palette, the help, and signing out at the issuer to
     await page.getByRole('dialog').getByRole('link', { name: 'Cluster alpha' }).waitFor();
     await page.keyboard.press('Enter');
     await page.getByRole('heading', { level: 1, name: 'alpha' }).waitFor();
+    await page.keyboard.press('Control+k');
+    await page.keyboard.type('alpha');
+    const second = page.getByRole('dialog').getByRole('link', { name: 'Slurm configuration of alpha' });
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Tab');
+    await second.and(page.locator(':focus')).waitFor();
+    await page.keyboard.press('Enter');
+    await page.getByRole('heading', { level: 1, name: 'Slurm configuration of alpha' }).waitFor();
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
     await page.keyboard.press('?');
     await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).waitFor();
     await page.keyboard.press('Escape');

@@ -148,7 +148,7 @@ test('the pages are in no menu of who may not read them, and say so to who comes
     await show(page, '/who');
     await page.getByText('operators with the staff key staff.read').waitFor();
     // An address may have anything in it.
-    await show(page, '/members?email=5&org=7');
+    await show(page, '/members?filter=5&org=7');
     await page.getByRole('table').waitFor();
   }));
 

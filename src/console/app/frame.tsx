@@ -1,7 +1,7 @@
 /** What stands around every page: the menu, the organization, the person, whether the page is live, and the keys. */
 import { useQuery } from '@tanstack/react-query';
 import { Link, Outlet, useMatches, useNavigate, useSearch } from '@tanstack/react-router';
-import { useEffect, useState } from 'react';
+import { useEffect, useState, useSyncExternalStore } from 'react';
 import { isSignedOut, leaveFor, noteSignedIn, noteSigningOut, own, queryClient } from './api.ts';
 import { announcement, listen, live } from './live.ts';
 import { type MenuGroup, menuOf, refusalOf } from './menu.ts';
@@ -87,6 +87,7 @@ function Framed({ who }: { who: Who }) {
               <Button className="link small" onClick={() => setOpen('help')}>
                 Shortcuts <kbd>?</kbd>
               </Button>
+              <ThemeSwitch />
               <Person me={who.me} />
             </div>
           </div>
@@ -160,6 +161,27 @@ function Live() {
       {state === 'live' ? <State kind="good">Live</State> : <State kind="busy">Connecting…</State>}
     </p>
   );
+}
+
+function ThemeSwitch() {
+  const theme = useSyncExternalStore(watchStorage, () => document.documentElement.dataset['theme']);
+  const choose = (chosen: string) => {
+    localStorage.setItem('andromeda-theme', chosen);
+    // The browser tells the other tabs; theme.ts of this one listens as well.
+    window.dispatchEvent(new StorageEvent('storage'));
+  };
+  return (
+    <select aria-label="Theme" value={theme} onChange={({ target }) => choose(target.value)}>
+      <option value="system">System theme</option>
+      <option value="light">Light theme</option>
+      <option value="dark">Dark theme</option>
+    </select>
+  );
+}
+
+function watchStorage(watcher: () => void): () => void {
+  window.addEventListener('storage', watcher);
+  return () => window.removeEventListener('storage', watcher);
 }
 
 function Person({ me }: { me: Me }) {

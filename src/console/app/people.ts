@@ -4,7 +4,7 @@ import { useEffect, useState } from 'react';
 import type { components, paths } from '../../api/generated/business.ts';
 import { bodyOf, bodyOrNull, business } from './api.ts';
 import type { Step } from './parts/strip.tsx';
-import type { Column, Order, Remote } from './parts/table.tsx';
+import { type Column, type Order, type Remote, useFilterInAddress } from './parts/table.tsx';
 import { count } from './parts/values.tsx';
 import { installationTopics, of, read, useWho, type Who } from './reads.ts';
 
@@ -135,7 +135,7 @@ export function useReview(
   { cluster, at }: Pick<Query, 'cluster' | 'at'>,
 ) {
   const { orgID } = useWho();
-  const [filter, setFilter] = useState('');
+  const [filter, setFilter] = useFilterInAddress();
   const [order, setOrder] = useState<Order>();
   const [limit, setLimit] = useState(atFirst);
   const wanted = useSettled(filter.trim(), typingMs);

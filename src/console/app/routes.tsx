@@ -34,7 +34,7 @@ const frame = createRoute({
   getParentRoute: () => root,
   id: 'frame',
   component: Frame,
-  validateSearch: texts('org'),
+  validateSearch: texts('org', 'filter'),
   search: { middlewares: [retainSearchParams(['org'])] },
 });
 

@@ -258,6 +258,7 @@ function MachineTable({ machines, usage }: { machines: readonly Machine[]; usage
       text={(one) =>
         `${one.name} ${machineState(one).word} ${one.hardware.gpu_model ?? ''} ${used.get(one.id)?.reason ?? ''}`
       }
+      isInAddress
       columns={machineColumns(used)}
       none={<Empty>No machines reported yet.</Empty>}
     />

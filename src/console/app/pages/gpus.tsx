@@ -100,6 +100,7 @@ function Tables({ rows, used }: TablesOptions) {
           rows={nodes}
           id={({ machines: [one] }) => one?.id ?? ''}
           text={({ cluster, machines: [one] }) => `${cluster.spec.name} ${one?.name} ${one?.reason ?? ''}`}
+          isInAddress
           columns={[ofNode, ofCluster, ofHolders, ...counts]}
           none={<Empty>No machines reported yet.</Empty>}
         />

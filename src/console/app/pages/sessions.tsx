@@ -208,6 +208,7 @@ export function ActiveSessionsPage() {
           text={(one) =>
             `${one.username} ${names.get(one.cluster_id) ?? ''} ${one.remote_address} ${one.login_node} ${one.fingerprint}`
           }
+          isInAddress
           columns={columns}
           none={<Empty>No one is logged in through the gateway.</Empty>}
         />

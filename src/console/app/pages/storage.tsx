@@ -38,6 +38,7 @@ export default function StoragePage() {
           rows={shown}
           id={({ entry, volume }) => `${entry.clusterId} ${volume.type}`}
           text={({ entry, volume }) => `${entry.clusterName} ${kinds[volume.type]}`}
+          isInAddress
           columns={columns}
           none={<Empty>No cluster has storage.</Empty>}
         />

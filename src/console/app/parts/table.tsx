@@ -2,7 +2,7 @@
  * A native table. The first column and the one with the rows' buttons stay in sight, as the header does. People filter (`/`) and
  * sort by any column.
  */
-import { Link } from '@tanstack/react-router';
+import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { isValidElement, type ReactNode, useDeferredValue, useState } from 'react';
 import { Button, Loaded, type Reading } from './page.tsx';
 
@@ -23,6 +23,8 @@ interface TableOptions<Row> {
   columns: readonly Column<Row>[];
   id: (row: Row) => string;
   text?: (row: Row) => string;
+  /** The filter is in the address of the page, as `filter`. */
+  isInAddress?: boolean;
   none?: ReactNode;
 }
 
@@ -37,8 +39,10 @@ interface ShownOptions<Row> extends Omit<TableOptions<Row>, 'rows' | 'of'> {
   rows: readonly Row[];
 }
 
-function Shown<Row>({ rows, text, none, ...table }: ShownOptions<Row>) {
-  const [filter, setFilter] = useState('');
+function Shown<Row>({ rows, text, isInAddress, none, ...table }: ShownOptions<Row>) {
+  const own = useState('');
+  const inAddress = useFilterInAddress();
+  const [filter, setFilter] = isInAddress ? inAddress : own;
   const [order, setOrder] = useState<Order>();
   const [most, setMost] = useState(atFirst);
   const wanted = useDeferredValue(filter).toLowerCase();
@@ -57,6 +61,14 @@ function Shown<Row>({ rows, text, none, ...table }: ShownOptions<Row>) {
   );
 }
 
+export function useFilterInAddress() {
+  const { filter = '' } = useSearch({ from: '/frame' });
+  const navigate = useNavigate();
+  const setFilter = (text: string) =>
+    void navigate({ to: '.', search: (old) => ({ ...old, filter: text || undefined }), replace: true });
+  return [filter, setFilter] as const;
+}
+
 interface RemoteOptions<Row> extends Pick<ShownOptions<Row>, 'name' | 'rows' | 'columns' | 'id'> {
   remote: Remote;
   /** How many there are without a filter. */
@@ -68,19 +80,25 @@ interface RemoteOptions<Row> extends Pick<ShownOptions<Row>, 'name' | 'rows' | '
 export function RemoteTable<Row>({ remote, all, isFiltered = true, ...table }: RemoteOptions<Row>) {
   const { name, rows } = table;
   const { filter, setFilter, total, more } = remote;
+  // The address follows a moment later: until then the field would have the text before, and lose the cursor.
+  const [typed, setTyped] = useState<string>();
   const left = (total ?? 0) - rows.length;
   const known = filter === '' ? `${all}` : total === undefined ? '…' : `${total} of ${all}`;
   return (
     <div className="table">
-      {isFiltered && all > 5 && (
+      {isFiltered && (all > 5 || filter !== '' || typed !== undefined) && (
         <div className="filter">
           <input
             type="search"
             data-filter
             aria-label={`Filter ${name}`}
             placeholder="Filter  /"
-            value={filter}
-            onChange={(event) => setFilter(event.target.value)}
+            value={typed ?? filter}
+            onChange={({ target }) => {
+              setTyped(target.value);
+              setFilter(target.value);
+            }}
+            onBlur={() => setTyped(undefined)}
           />
           <span className="soft" role="status">
             {known}
