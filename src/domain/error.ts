@@ -1,6 +1,6 @@
 /**
- * Every refusal the service makes on purpose. The message is written for the caller and is safe to show; the
- * `cause`, if any, is for the log. Each wire (HTTP, command line, SSH) has one exhaustive map from the code.
+ * Every deliberate refusal of the service. The message is written for the caller and safe to show; the `cause`, if
+ * any, is for the log. Each wire (HTTP, command line, SSH) has one exhaustive map from the code.
  */
 export type ErrorCode =
   | 'invalid_request'
@@ -30,7 +30,7 @@ export class DomainError extends Error {
   }
 }
 
-/** The refusals that are made most, each with its message. */
+/** Constructors of the most frequent refusals; each takes its message. */
 export const invalidRequest = refusalOf('invalid_request');
 export const invalidState = refusalOf('invalid_state');
 export const notFound = refusalOf('not_found');
@@ -41,7 +41,7 @@ function refusalOf(code: ErrorCode): (message: string) => DomainError {
   return (message) => new DomainError(code, message);
 }
 
-/** More than a person may at once, or a day; it is possible again in so long. */
+/** A rate limit or daily limit is exceeded; carries the time until the next attempt is allowed. */
 export class TooManyRequests extends DomainError {
   readonly waitMs: number;
 
@@ -63,7 +63,7 @@ export type SignInReason =
   | 'clock'
   | 'too_old';
 
-/** Why a person is not signed in, where a page of the console says it in words of its own. */
+/** A refused sign-in, with the reason for which the console's sign-in page has a text of its own. */
 export class SignInRefusal extends DomainError {
   readonly reason: SignInReason;
 
@@ -73,7 +73,7 @@ export class SignInRefusal extends DomainError {
   }
 }
 
-/** What was asked to stop while it waited to begin: nothing has failed. */
+/** An operation was stopped while it waited to begin; nothing has failed. */
 export class StoppedError extends DomainError {
   constructor(message: string) {
     super('service_unavailable', message);

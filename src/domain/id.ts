@@ -1,7 +1,7 @@
 /**
- * Identifiers, made in code. The prefixes and formats are the contract's ("Identifier formats"): a prefix and a
- * ULID (https://github.com/ulid/spec: 48 bits of milliseconds, 80 random bits, Crockford base32) for what Business
- * owns, a UUID for clusters and machines.
+ * Identifiers, generated in code, in the contract's formats ("Identifier formats"): a prefix and a ULID
+ * (https://github.com/ulid/spec: 48 bits of milliseconds, 80 random bits, Crockford base32) for Business resources, a
+ * UUID for clusters and machines.
  */
 import { randomBytes, randomUUID } from 'node:crypto';
 
@@ -32,7 +32,7 @@ export function isId(prefix: IdPrefix, value: string): boolean {
   );
 }
 
-/** Whether `value` is a UUID in its text form (RFC 9562), in either case. */
+/** Checks for the text form of a UUID (RFC 9562), in either case. */
 export function isUuid(value: string): boolean {
   return uuidPattern.test(value);
 }
@@ -42,11 +42,11 @@ export { randomUUID as newUuid };
 let lastTime = 0;
 let lastEntropy = 0n;
 
-/** Monotonic: those made by one process in the same millisecond sort as they were made. */
+/** Monotonic: ULIDs made by one process in the same millisecond sort in the order of creation. */
 function ulid(now: number): string {
   if (now > lastTime) {
     lastTime = now;
-    // The top bit stays free, so that counting up from here cannot overflow.
+    // The top bit is cleared, so that incrementing cannot overflow.
     lastEntropy = BigInt(`0x${randomBytes(10).toString('hex')}`) >> 1n;
   } else {
     lastEntropy += 1n;

@@ -1,15 +1,15 @@
 /**
- * The shape of an operation: a plain function named after its `operationId` in the YAML, given what it works with and
- * one typed request. It knows nothing of HTTP; the types of both come from the document.
+ * The type of an operation: a plain function named after its `operationId` in the YAML, which takes its dependencies
+ * and one typed request. It knows nothing of HTTP; the types of request and reply are generated from the document.
  */
 
-/** The person who asks, as authenticated, and from where. */
+/** The authenticated person who makes the request, and the source address. */
 export interface Caller {
   userId: string;
   sourceAddress: string;
 }
 
-/** The headers of a Business write, checked (contract, "Limits"). */
+/** The validated headers of a Business write (contract, "Limits"). */
 export interface CommandHeaders {
   idempotencyKey: string;
   auditReason: string;
@@ -18,7 +18,7 @@ export interface CommandHeaders {
 export interface WriteHeaders {
   idempotencyKey?: string;
   auditReason: string;
-  /** The entity tags of which one must be that of what stands, or `*`. */
+  /** The entity tags of If-Match, or `*`: one of them must match the present state. */
   ifMatch?: readonly string[];
 }
 
@@ -27,7 +27,7 @@ export interface Tagged<T> {
   body: T;
 }
 
-/** The part of a generated operation type that requests are made from. */
+/** The part of a generated operation type that requests are derived from. */
 export interface OperationType {
   // biome-ignore lint/complexity/noBannedTypes: `{}` is what an operation without parameters has
   parameters: { path?: {}; query?: {}; header?: {} };
@@ -36,16 +36,16 @@ export interface OperationType {
   responses: {};
 }
 
-/** What an operation is given: path, query and body have passed the document's schema. */
+/** The input of an operation; path, query and body have passed the document's schema. */
 export interface Request<T extends OperationType = OperationType> {
   caller: Caller;
   path: NonNullable<T['parameters']['path']>;
   query: NonNullable<T['parameters']['query']>;
   body: JsonOf<T['requestBody']>;
   command: CommandHeaders;
-  /** Of an operation whose replies have an entity tag. */
+  /** Set for operations whose replies have an entity tag. */
   write: WriteHeaders;
-  /** Milliseconds since 1970, one reading a request. */
+  /** Milliseconds since 1970, read once per request. */
   now: number;
 }
 
@@ -55,7 +55,7 @@ export type ReplyOf<T extends OperationType> = T['responses'] extends { 201: inf
     ? JsonOf<R>
     : never;
 
-/** What a write answers with; `replayed` when the same command had run before. */
+/** The reply to a write; `replayed` if the same command had run before. */
 export interface CommandReply<T> {
   commandId: string;
   replayed: boolean;
@@ -68,8 +68,8 @@ export type OperationOf<T extends OperationType, Deps> = (
 ) => Promise<AnswerOf<T>>;
 
 /**
- * What an operation returns: where the document says that its reply has an entity tag, with that. Otherwise only commands have
- * headers in the document, and say what became of the command.
+ * The result type of an operation: with an entity tag if the document declares one for the reply, with the command's
+ * outcome if the document declares request headers (only commands have them), else the reply alone.
  */
 type AnswerOf<T extends OperationType> = T['responses'] extends { 200: { headers: { ETag: string } } }
   ? Tagged<ReplyOf<T>>

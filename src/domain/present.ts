@@ -1,11 +1,11 @@
-/** Records as replies and reports have them. */
+/** Converts records to the form of replies and reports. */
 
 type Absent<Value> = null extends Value ? true : undefined extends Value ? true : false;
 type Present<T> = { [Name in keyof T as Absent<T[Name]> extends true ? never : Name]: T[Name] } & {
   [Name in keyof T as Absent<T[Name]> extends true ? Name : never]?: NonNullable<T[Name]>;
 };
 
-/** The fields that have a value: what is null or undefined is left out, as replies and reports leave out what is not known. */
+/** The fields that have a value: replies and reports leave out null and undefined fields. */
 export function present<T extends object>(fields: T): Present<T> {
   const known: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(fields))
@@ -17,10 +17,10 @@ type SnakeCase<Name extends string> = Name extends `${infer First}${infer Rest}`
   ? `${First extends Lowercase<First> ? First : `_${Lowercase<First>}`}${SnakeCase<Rest>}`
   : Name;
 
-/** Lists of thousands of records have the same few names. */
+/** A cache: lists of thousands of records have the same few field names. */
 const snakeNames = new Map<string, string>();
 
-/** Some fields of a record by their names in snake_case, as the APIs have them. */
+/** The named fields of a record with snake_case names, as in the APIs. */
 export function snakeCased<T extends object, Name extends keyof T & string>(
   record: T,
   names: readonly Name[],

@@ -1,4 +1,4 @@
-/** The servers that share one database, and what operators must mend of them: one that is gone, and what differs and should not. */
+/** The servers that share one database, and faults that operators must mend: dead servers, differing clocks and settings. */
 import type { Problem } from './installation-state.ts';
 
 export interface Server {
@@ -8,36 +8,36 @@ export interface Server {
   startedAt: string;
   /** By the database's clock. */
   seenAt: string;
-  /** Whether it was seen so lately that what it does is left to it. */
+  /** Whether its last heartbeat is recent enough that no other server takes over its work. */
   isLive: boolean;
-  /** Whether it does what one of several does for all of them. */
+  /** Whether it is the leader, which does the work that one server does for all. */
   leads: boolean;
-  /** By how many ms the database's clock is ahead of its own, at least; undefined where it does not say so. */
+  /** The least ms by which the database's clock is ahead of the server's; undefined if the server did not report it. */
   clockDiffersMs: number | undefined;
-  /** What has to be the same on all of them, by name; empty where it does not say so. */
+  /** The settings that must be the same on all servers, by name; empty if the server did not report them. */
   settings: ServerSettings;
 }
 
 export type ServerSettings = Readonly<Record<string, string>>;
 
-/** A server that was not seen for this long is gone: what it alone did, another does. */
+/** A server without a heartbeat for this long is dead, and another takes over its exclusive work. */
 export const serverLifeMs = 15_000;
 export const heartbeatMs = 5_000;
-/** A server that could not say so for this long stops what it alone does, before others begin with it. */
+/** A server that could not write its heartbeat for this long stops its exclusive work, before another takes it over. */
 export const giveUpMs = 10_000;
-/** So long one that is gone is still named, and no more of them: one that ends at each start is another each time. */
+/** Dead servers are listed for this long and up to this number: a server that crashes at each start is a new one each time. */
 export const rememberedMs = 86_400_000;
 export const mostRemembered = 20;
-/** Clocks that differ by more than this are for an operator to mend. */
+/** A clock difference that an operator has to mend. */
 export const clockLimitMs = 2_000;
 
 /**
- * A server whose clock is off by more is not ready. Tokens tolerate 60 s between any two clocks, so each server may be off by
- * half of that.
+ * A server whose clock is off by more is not ready. Tokens tolerate 60 s between any two clocks, so each server may
+ * be off by half of that.
  */
 const clockToleranceMs = 30_000;
 
-/** What keeps several servers from having a simulated cluster: it lives in the data directory of one. */
+/** The refusal of a simulated cluster with several servers: the cluster lives in the data directory of one. */
 export function simulatedRefusal(clusters: readonly string[], others: readonly string[]): string {
   return `Simulated clusters (${clusters.slice(0, 3).join(', ')}${clusters.length > 3 ? ', …' : ''}) live in the data directory of one server, and ${others.join(', ')} ${others.length === 1 ? 'serves' : 'serve'} from this database as well. Release them first (\`andromeda admin cluster release\`), or stop the other servers.`;
 }
@@ -52,7 +52,7 @@ export function problemsOfServers(servers: readonly Server[]): Problem[] {
   ];
 }
 
-/** One of the same name that is there has taken its place. */
+/** A dead server is no problem if a live one has the same name and so has replaced it. */
 function problemsOfGone(servers: readonly Server[], live: readonly Server[]): Problem[] {
   const present = new Set(live.map(({ name }) => name));
   const latest = new Map(
@@ -86,8 +86,8 @@ function problemsOfClock({ name, clockDiffersMs = 0 }: Server): Problem[] {
 }
 
 /**
- * Why a server does not serve, where too few have its time; undefined where it does. The database and each live server have a vote, and
- * more than half must agree, the database's breaking a tie. `differsMs`: how far the database's clock is ahead; `others`: the same of the others.
+ * Why a server with a wrong clock does not serve; else undefined. The database and each live server vote: more than half must agree
+ * with this clock; the database breaks a tie. `differsMs`: how far the database's clock is ahead; `others`: the same of the others.
  */
 export function clockFault(differsMs: number, others: readonly (number | undefined)[]): string | undefined {
   const votes = [0, differsMs, ...others.filter((one) => one !== undefined)];
@@ -99,7 +99,7 @@ export function clockFault(differsMs: number, others: readonly (number | undefin
   return `The clock of this server is ${clockText(differsMs)}. ${advice}`;
 }
 
-/** How a server's clock is, by how many ms the database's is ahead of it. */
+/** Describes a server's clock; `differsMs`: how far the database's is ahead. */
 export function clockText(differsMs: number): string {
   const seconds = (Math.abs(differsMs) / 1000).toFixed(1);
   return `${seconds} seconds ${differsMs > 0 ? 'behind' : 'ahead of'} that of the database`;
@@ -123,7 +123,7 @@ function problemsOfVersions(live: readonly Server[]): Problem[] {
 function problemsOfSettings(live: readonly Server[]): Problem[] {
   const names = new Set(live.flatMap(({ settings }) => Object.keys(settings)));
   return [...names].flatMap((setting): Problem[] => {
-    // Servers of another version may say less.
+    // Servers of another version may report fewer settings.
     const saying = live.filter(({ settings }) => settings[setting] !== undefined);
     const named = byValue(saying, ({ settings }) => settings[setting] || 'left out');
     if (named.size < 2) return [];
@@ -160,8 +160,8 @@ function valuesText(named: ReadonlyMap<string, readonly string[]>): string {
 }
 
 /**
- * By how many ms another clock, which was asked between two times of this one, is ahead, negative where it is behind: at least by so many,
- * however long the answer took.
+ * The ms by which another clock, read between two times of this one, is at least ahead, negative if it is behind;
+ * independent of the answer's delay.
  */
 export function clockAhead(there: number, before: number, after: number): number {
   return Math.round(there > after ? there - after : Math.min(0, there - before));

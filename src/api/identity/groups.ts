@@ -1,7 +1,4 @@
-/**
- * From a verified token to what rules give for the groups that the issuer says of its person. A token that says nothing new costs a
- * few reads and no write.
- */
+/** Applies group rules to the groups in a verified token. A token without news costs a few reads and no write. */
 import type { JWTPayload } from 'jose';
 import { DomainError } from '../../domain/error.ts';
 import { type GroupSettings, readGroups, type SaidGroups } from '../../domain/organizations/group-rules.ts';
@@ -20,21 +17,21 @@ import { findPerson } from '../../store/people/people.ts';
 
 export interface GroupsOptions extends GroupSettings {
   store: Store;
-  /** The client that tokens are of which name only an audience, this one. */
+  /** The only audience of a token that names its client nowhere but in `aud`. */
   cliClientId: string;
   userinfo(token: string): Promise<Record<string, unknown>>;
-  /** Called where what a token says cannot be taken over. */
+  /** Called if the groups in a token cannot be used. */
   onFault(userId: string, fault: string): void;
   now(): number;
 }
 
 /**
- * Takes over the groups that a token, or userinfo for it, says. Resolves to false where the issuer or the database was away and it
- * has to be tried again.
+ * Applies the groups in a token, or in its userinfo. Resolves to false if the issuer or the database was unavailable
+ * and the caller has to retry.
  */
 export type TakeGroups = (userId: string, claims: JWTPayload, token: string) => Promise<boolean>;
 
-/** So long after userinfo failed it is not asked about groups: every sign-in would wait for it. */
+/** Pause after a failed userinfo request: meanwhile groups are not requested, so that sign-ins do not wait for a timeout. */
 const pauseMs = 30_000;
 
 export function createGroups(options: GroupsOptions): TakeGroups {
@@ -47,7 +44,7 @@ export function createGroups(options: GroupsOptions): TakeGroups {
     if (performance.now() < pausedUntil) return 'away';
     try {
       const info: Record<string, unknown> | null = await options.userinfo(token);
-      // Of another subject it is not to be used (OpenID Connect Core 1.0, 5.3.2).
+      // Userinfo of another subject must not be used (OpenID Connect Core 1.0, 5.3.2).
       return info?.['sub'] === claims.sub ? readGroups(info, source.claim) : inToken;
     } catch (error) {
       if (!(error instanceof DomainError)) throw error;
@@ -85,7 +82,7 @@ async function take(options: GroupsOptions, said: Said): Promise<void> {
   const change = await changeOf(store.read, options, said);
   if (!change) return;
   await store.write(async (tx) => {
-    // Another token of theirs may have come first.
+    // Another token of this person may have been applied meanwhile.
     const still = await changeOf(tx.db, options, said);
     if (still) await still(tx);
   });
@@ -98,7 +95,7 @@ async function changeOf(
   { userId, groups, client, tokenAt }: Said,
 ): Promise<((tx: Tx) => Promise<void>) | undefined> {
   const known = await findGroups(db, userId, source);
-  // A token from before the one that was taken over says nothing new.
+  // Tokens older than the last applied one are ignored.
   if (known && tokenAt < known.tokenAt) return undefined;
   if (groups.kind === 'fault') {
     const { fault } = groups;
@@ -123,7 +120,7 @@ async function changeOf(
 }
 
 /**
- * The client that a token was issued to (RFC 9068, 2.2; OpenID Connect Core 1.0, 2). Dex names it in the audience alone.
+ * The client that a token was issued to (RFC 9068, 2.2; OpenID Connect Core 1.0, 2). Dex names it only in the audience.
  */
 function clientOf({ client_id: id, azp, aud }: JWTPayload, cliClientId: string): string | undefined {
   for (const name of [id, azp])

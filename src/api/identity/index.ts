@@ -1,7 +1,7 @@
 /**
- * Authentication. Owns the way from a bearer token to a person: the token is verified against the issuer's keys and cached,
- * verified, until it expires or the issuer's key set changes, so that a repeated request costs no signature check. Decides nothing
- * about permissions.
+ * Authentication: finds the person of a bearer token. The token is verified against the issuer's keys and cached until it
+ * expires or the issuer's key set changes, so that a repeated request costs no signature check. Permissions are not decided
+ * here.
  *
  * Flow: Authorization header → token (cached or verified: token.ts) → person (known, bound or made).
  */
@@ -40,22 +40,22 @@ export interface AuthenticatorOptions {
   store: Store;
   rules: TokenRules;
   keys: JWTVerifyGetKey;
-  /** Fetches the issuer's userinfo for a token without a verified email. */
+  /** Fetches the issuer's userinfo, for a token without a verified email. */
   userinfo(token: string): Promise<Record<string, unknown>>;
-  /** Whether the person has ended the sign-in of a token with these claims; left out: it ends with the token only. */
+  /** Whether the person has ended the sign-in that a token is from; absent: the sign-in lasts as long as the token. */
   isSignInOver?: ((userId: string, claims: JWTPayload) => Promise<boolean>) | undefined;
-  /** Access lapses without a sign-in, and the issuer does not say when people signed in. */
+  /** Called if access lapses without a sign-in but the issuer sends no time of the sign-in. */
   onNoSignInTime?(): void;
   takeGroups?: TakeGroups | undefined;
-  /** What was kept of this identity, if its person was erased. */
+  /** The keyed hash under which an erased person's identity is stored. */
   markIdentity(issuer: string, subject: string): string;
   now(): number;
 }
 
 /**
- * The person behind an Authorization header: their user ID. Throws `unauthorized`; `integration_unavailable` when
- * the issuer is needed and cannot be reached; for a service account `serviceAccountRefusal` (contract,
- * "Authentication": Business says 401, Platform 403).
+ * Resolves an Authorization header to a user ID. Throws `unauthorized`; `integration_unavailable` if the issuer is
+ * needed and cannot be reached; `serviceAccountRefusal` for a service account (contract, "Authentication": Business
+ * says 401, Platform 403).
  */
 export type Authenticate = (
   authorization: string | undefined,
@@ -65,18 +65,18 @@ export type Authenticate = (
 interface CachedToken extends Pick<VerifiedToken, 'subject' | 'expiresAt' | 'claims' | 'isKeyInForce'> {
   /** Undefined for a service account. */
   userId: string | undefined;
-  /** How many changes of the person there had been when the account was last checked; undefined before that. */
+  /** The person's change count at the last check of the account; undefined before the first. */
   changes: number | undefined;
-  /** When that was, by the monotonic clock. */
+  /** The time of that check, on the monotonic clock. */
   checkedAt: number;
 }
 
 const mostTokens = 10_000;
-/** Where other servers change people as well, a notice of that can be late: no account counts for longer unchecked. */
+/** The notice of a change on another server can be late, so every account is checked again after this time. */
 const recheckMs = 5_000;
 
 export function createAuthenticator(options: AuthenticatorOptions): Authenticate {
-  /** By the whole Authorization header, so that a repeated request costs no parsing. */
+  /** Keyed by the whole Authorization header, so that a repeated request costs no parsing. */
   const cache = new Map<string, CachedToken>();
 
   async function verify(authorization: string | undefined): Promise<CachedToken> {
@@ -123,8 +123,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticate
 }
 
 /**
- * How often a person has changed since the start, on whichever server: a change may be the end of their account or their
- * sign-ins.
+ * Counts the changes of a person since the start, on any server: a change may have ended the account or its sign-ins.
  */
 function countChanges(store: Store): (userId: string) => number {
   const changes = new Map<string, number>();
@@ -138,7 +137,7 @@ function countChanges(store: Store): (userId: string) => number {
   return (userId) => ofAll + (changes.get(userId) ?? 0);
 }
 
-/** Since the token was issued, the sign-in may be over, and the identity deactivated or bound to another account. */
+/** Checks what may have changed since the token was issued: an ended sign-in, a deactivated account, an identity bound to another one. */
 async function requireAccount(
   { isSignInOver, store, rules, now }: AuthenticatorOptions,
   userId: string,
@@ -150,9 +149,9 @@ async function requireAccount(
   }
   requireActive(bound);
   const endedAt = bound.signedOutAt === null ? Number.NEGATIVE_INFINITY : Date.parse(bound.signedOutAt);
-  // To the second, as issuers have it: what was issued in the same one counts as from before.
+  // `iat` is in whole seconds: a token issued in the same second counts as issued before.
   if ((claims.iat ?? 0) * 1000 <= endedAt) throw unauthorized('This sign-in was ended. Sign in again.');
-  // A refresh token from before gives tokens that are issued later.
+  // An older refresh token yields access tokens with a later `iat`.
   const beganAt = signedInAt(claims, now());
   if (beganAt !== undefined && beganAt <= endedAt)
     throw new SignInRefusal(
@@ -165,8 +164,8 @@ async function requireAccount(
 }
 
 /**
- * Where access lapses without a sign-in, only the person's own counts, so that no refresh in the background keeps access
- * alive. A disk that takes no writes at the moment is no reason to refuse a token that is right; the next one is noted.
+ * Records the sign-in. If access lapses without a sign-in, only the person's own counts, so that no background
+ * refresh keeps access alive. A failed write (full disk) does not refuse a valid token; the next sign-in is recorded.
  */
 async function noteSignIn(
   { store, now, onNoSignInTime }: AuthenticatorOptions,
@@ -185,10 +184,10 @@ async function noteSignIn(
 }
 
 /**
- * The user ID of the person a token is. A known subject is who it was bound to. A new one is bound to the account
- * with its verified email, unless that account has another subject at this issuer already; or, when the email's domain joins an organization
- * automatically and the subject is none of an erased person's, to a new account.
- * Throws `unauthorized` when there is none, `integration_unavailable` when the issuer has to be asked and is down.
+ * The user ID for a verified token. A known subject resolves to its bound account. A new subject is bound to the
+ * account with its verified email, unless that has another subject at this issuer; or to a new account, if the
+ * email's domain joins an organization automatically and the subject is not an erased person's. Throws `unauthorized`
+ * if there is no account, `integration_unavailable` if the issuer must be asked and is down.
  */
 async function findPerson(deps: AuthenticatorOptions, token: VerifiedToken, raw: string): Promise<string> {
   const { store } = deps;
@@ -232,18 +231,18 @@ async function findPerson(deps: AuthenticatorOptions, token: VerifiedToken, raw:
   return userId;
 }
 
-/** Who has no name of the issuer's yet gets it, also where the account was there before: API servers may know them by it. */
+/** Stores `preferred_username` once, even for an older account: API servers may know the person by it. */
 async function followName(store: Store, claims: Record<string, unknown>, userId: string): Promise<void> {
   const name = claims['preferred_username'];
-  // They compare it to the letter.
+  // API servers compare the name exactly, so it is not normalized.
   if (typeof name !== 'string' || !/^\P{C}{1,1000}$/u.test(name)) return;
   if ((await findPersonById(store.read, userId))?.preferredUsername !== null) return;
   await store.write((tx) => updatePreferredUsername(tx, userId, name));
 }
 
 /**
- * Takes over a new verified address that the issuer says of a bound identity. An address that is another account's stays with
- * that one, invited or not; and no organization is joined by it. A token from before the account last changed says nothing new.
+ * Takes over a new verified address of a bound identity. An address of another account stays there, invited or not; a
+ * new address joins no organization. Tokens older than the account's last change are ignored.
  */
 async function followEmail(
   store: Store,
@@ -277,7 +276,7 @@ async function followEmail(
   return userId;
 }
 
-/** The issuer's userinfo for a token; empty when it is of another subject (OpenID Connect Core 1.0, 5.3.2). */
+/** The issuer's userinfo for a token; empty if it has another subject (OpenID Connect Core 1.0, 5.3.2). */
 async function userinfoOf(
   deps: AuthenticatorOptions,
   token: VerifiedToken,
@@ -292,8 +291,8 @@ interface Profile extends Record<string, unknown> {
 }
 
 /**
- * What the issuer says of a person whose address it vouches for, or who has one that the operator trusts it for; some send
- * `email_verified` as text.
+ * The claims, with an address that the issuer has verified or that the operator's configuration trusts; undefined
+ * without one. Some issuers send `email_verified` as text.
  */
 function profileOf(claims: Record<string, unknown>, trusted: readonly string[] = []): Profile | undefined {
   const { email, email_verified: verified } = claims;
@@ -326,7 +325,7 @@ async function accountFor(tx: Tx, issuer: string, profile: Profile, wasErased: b
   }
   if (existing) {
     requireActive({ userId: existing.id, state: existing.lifecycleState });
-    // The issuer may give an address to another person; the account must not go with it.
+    // The issuer may give an address to another person, who must not get the account.
     if (await hasIdentityAt(tx.db, existing.id, issuer)) {
       throw new SignInRefusal(
         'bound',

@@ -13,9 +13,9 @@ import { type Claim, FairShares } from '../../lib/fair-shares.ts';
 const current = { ln: 15, r: 8, p: 3 };
 const keyLength = 32;
 const longest = 1024;
-/** scrypt runs on libuv's four threads, which files and names need too. */
+/** The limit on concurrent hashes: scrypt runs on libuv's four threads, which file and DNS operations need too. */
 const atOnce = 2;
-/** The rest waits, and is refused early enough for an answer within five seconds. */
+/** The queue of further hashes; a request that would wait too long is refused, so that every answer comes within five seconds. */
 const hashing = new FairShares({
   slots: atOnce,
   slotsOfUnknown: atOnce,
@@ -24,16 +24,16 @@ const hashing = new FairShares({
   waitMs: 4_000,
 });
 
-/** On whose behalf a password is hashed: see `Claim`. */
+/** The requester on whose behalf a password is hashed: see `Claim`. */
 export type Asker = Pick<Claim, 'source' | 'isKnown'>;
 
-/** What is checked where there is no account: the same cost, and never a match. */
+/** Verified when there is no account: the same cost, and never a match. */
 const dummy = { ...current, salt: Buffer.alloc(16), key: Buffer.alloc(keyLength) };
 
 /**
- * The encoded hash of a password; `source` is whose share of the work it is. Throws `invalid_parameter` when it is empty or
- * longer than 1024 characters, and `service_unavailable` when too many are being hashed already. Only who has signed in, or is
- * on the host itself, can set a password, so none of these counts as a stranger's.
+ * Hashes a password; `source` is whose share of the work it is. Throws `invalid_parameter` if it is empty or longer
+ * than 1024 characters, and `service_unavailable` if too many are being hashed. Only signed-in people, or those on
+ * the host itself, can set a password, so none counts as a stranger's.
  */
 export async function hashPassword(password: string, source = ''): Promise<string> {
   if (password === '' || password.length > longest) {
@@ -46,8 +46,8 @@ export async function hashPassword(password: string, source = ''): Promise<strin
 }
 
 /**
- * The encoded hash of a new password; every new password is set through this. Throws `invalid_parameter` for one that is
- * not allowed (domain/password.ts), and otherwise as `hashPassword`.
+ * Hashes a new password; every new password is set through this. Throws `invalid_parameter` if the password is not
+ * allowed (domain/password.ts), and otherwise as `hashPassword`.
  */
 export async function hashNewPassword(
   password: string,
@@ -58,9 +58,9 @@ export async function hashNewPassword(
 }
 
 /**
- * Whether the password is the one of the encoded hash. With no hash (no such account) or one that cannot be
- * read, the same work is done and the answer is no, so that the time taken does not reveal who has an account. Throws
- * `service_unavailable` when too many are being hashed already.
+ * Verifies a password against an encoded hash. Without a hash (no such account), or with an unreadable one, the same
+ * work is done and the result is false, so that the time taken does not reveal who has an account. Throws
+ * `service_unavailable` if too many are being hashed.
  */
 export async function verifyPassword(
   password: string,
@@ -102,7 +102,7 @@ async function derive(password: string, { ln, r, p, salt, key }: Stored, asker: 
     // Node refuses more than 32 MiB without `maxmem`; twice what scrypt needs is enough for p.
     const options = { N, r, p, maxmem: 256 * N * r };
     return await new Promise<Buffer>((resolve, reject) => {
-      // The same password typed on another keyboard may come composed differently; NFKC makes the two equal.
+      // The same password typed on another keyboard may be composed differently; NFKC makes the two equal.
       scrypt(password.normalize('NFKC'), salt, key.length, options, (error, derived) =>
         error ? reject(error) : resolve(derived),
       );
@@ -112,7 +112,7 @@ async function derive(password: string, { ln, r, p, salt, key }: Stored, asker: 
   }
 }
 
-/** Waits for a turn; returns how to end it. */
+/** Waits in the queue; returns the function that releases the slot. */
 function enterHashing(asker: Asker): Promise<() => void> {
   return new Promise((resolve, reject) => {
     const message = 'Too many people are signing in. Try again in a moment.';

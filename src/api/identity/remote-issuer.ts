@@ -17,7 +17,7 @@ export interface RemoteIssuer {
   keys: JWTVerifyGetKey;
   userinfo(token: string): Promise<Record<string, unknown>>;
   offersOffline(): Promise<boolean>;
-  /** Asks what the issuer is, so that the log has at the start what no sign-in could mend. */
+  /** Fetches the issuer's metadata at the start, so that a configuration error is logged before the first sign-in. */
   warm(): Promise<void>;
 }
 
@@ -25,7 +25,7 @@ const timeoutMs = 5_000;
 
 let usualAuthorities: string[] | undefined;
 
-/** Has this process trust the issuer's certificate authority (PEM) too, in the place of the one before; as NODE_EXTRA_CA_CERTS does. */
+/** Makes this process trust the issuer's certificate authority (PEM), in place of the former one; as NODE_EXTRA_CA_CERTS does. */
 export function trustAuthority(ca: string | undefined): void {
   if (ca === undefined && usualAuthorities === undefined) return;
   usualAuthorities ??= getCACertificates('default');
@@ -33,8 +33,8 @@ export function trustAuthority(ca: string | undefined): void {
 }
 
 /**
- * The issuer at `url`. Nothing is fetched until something is needed; the keys are cached for ten minutes, and fetched
- * again for a key ID that is not among them. Both throw `integration_unavailable` when the issuer is down.
+ * The issuer at `url`. Nothing is fetched before the first use; keys are cached for ten minutes, and fetched again
+ * for an unknown key ID. Both functions throw `integration_unavailable` if the issuer is down.
  */
 export function createRemoteIssuer(url: string): RemoteIssuer {
   let metadata: Promise<Metadata> | undefined;
@@ -49,7 +49,7 @@ export function createRemoteIssuer(url: string): RemoteIssuer {
   }
 
   const keySet = createSharedFetch(async () => {
-    // When to fetch is decided here, and not by jose's own cool-down, within which a new key would be refused.
+    // jose's own cool-down is off: it would refuse a new key; the shared fetch limits the rate instead.
     const cooldownDuration = Number.POSITIVE_INFINITY;
     const { jwks_uri } = await discover();
     cached ??= createRemoteJWKSet(requireSafe(jwks_uri), { timeoutDuration: timeoutMs, cooldownDuration });
@@ -77,17 +77,17 @@ export function createRemoteIssuer(url: string): RemoteIssuer {
   };
 }
 
-/** The least time between two fetches, however many tokens with unknown key IDs arrive. */
+/** The least time between two fetches, regardless of how many tokens with unknown key IDs arrive. */
 const fetchEveryMs = 1_000;
 
 interface SharedFetch<T> {
-  /** What the fetch under way gives, or the next one. */
+  /** The result of the current fetch, or of the next if none is running. */
   current(): Promise<T>;
-  /** What a fetch gives that begins after this call. */
+  /** The result of a fetch that begins after this call. */
   next(): Promise<T>;
 }
 
-/** A fetch that all callers who wait for it share, begun at most once in `fetchEveryMs`. */
+/** A fetch that concurrent callers share, begun at most once per `fetchEveryMs`. */
 function createSharedFetch<T>(fetchOnce: () => Promise<T>): SharedFetch<T> {
   let running: Promise<T> | undefined;
   let waiting: Promise<T> | undefined;
@@ -121,7 +121,7 @@ async function fetchMetadata(url: string): Promise<Metadata> {
   return body as unknown as Metadata;
 }
 
-/** Throws `integration_unavailable` where keys or tokens would cross a network in the clear. */
+/** Throws `integration_unavailable` for a URL over which keys or tokens would cross a network unencrypted. */
 function requireSafe(url: string): URL {
   const parsed = new URL(url);
   if (isSafeUrl(parsed)) return parsed;
@@ -131,7 +131,7 @@ function requireSafe(url: string): URL {
   );
 }
 
-/** Throws `unauthorized` where the issuer does not take the token that was sent, else `integration_unavailable`. */
+/** Throws `unauthorized` if the issuer rejects the token that was sent, else `integration_unavailable`. */
 async function fetchJson(url: string, headers: Record<string, string>): Promise<Record<string, unknown>> {
   try {
     const response = await fetch(requireSafe(url), {
@@ -150,9 +150,9 @@ async function fetchJson(url: string, headers: Record<string, string>): Promise<
   }
 }
 
-/** What a status of the userinfo endpoint means for the token (RFC 6750, 3.1). */
+/** The meaning of userinfo's status for the token (RFC 6750, 3.1). */
 const refusals: Record<number, ConstructorParameters<typeof SignInRefusal> | undefined> = {
-  // It is so where the issuer ended the sign-in, and for any token of ours at Microsoft Entra ID, whose userinfo is another service.
+  // The issuer has ended the sign-in; or it is Microsoft Entra ID, whose userinfo is another service and rejects every token of ours.
   401: [
     'no_address',
     'The access token has no verified email address, and userinfo of the identity provider does not take it. Ask your operator to set `identity.trustEmail`, or sign in again.',

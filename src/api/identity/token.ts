@@ -1,4 +1,4 @@
-/** Access tokens: JWTs of one issuer that carry every audience (contract, "Authentication"; RFC 9068). */
+/** Verifies access tokens: JWTs of one issuer that contain every required audience (contract, "Authentication"; RFC 9068). */
 import { errors, type JWTPayload, type JWTVerifyGetKey, jwtVerify } from 'jose';
 import { DomainError, SignInRefusal, unauthorized } from '../../domain/error.ts';
 import { storedText } from '../../domain/text.ts';
@@ -8,22 +8,22 @@ import { shownClaim } from '../../lib/sign-in-refusal.ts';
 export interface TokenRules {
   issuer: string;
   audiences: readonly string[];
-  /** What the header's `typ` must be (RFC 9068, 4); any where left out: external issuers differ. */
+  /** The required `typ` of the header (RFC 9068, 4); absent: any, since external issuers differ. */
   type?: string | undefined;
-  /** Claims that hold an address, or domains of the claim `email`, that count without `email_verified`. */
+  /** Claims that contain a trusted address, or domains of the claim `email` that need no `email_verified`. */
   trustEmail?: readonly string[];
-  /** A claim that marks service accounts at issuers where `sub` does not mark them. */
+  /** A claim that marks service accounts, for issuers whose `sub` does not. */
   serviceAccountClaim?: { name: string; value: unknown } | undefined;
 }
 
-/** A token whose signature, issuer, audiences and times are right. The person is not yet found. */
+/** A token with a valid signature, issuer, audiences and times. Its person is not looked up yet. */
 export interface VerifiedToken {
   issuer: string;
   subject: string;
   expiresAt: number;
   isServiceAccount: boolean;
   claims: JWTPayload;
-  /** Whether the issuer still has the very key that the signature was verified with. Throws as `verifyToken` does. */
+  /** Whether the issuer's key set still contains the very key that verified the signature. Throws as `verifyToken` does. */
   isKeyInForce(): Promise<boolean>;
 }
 
@@ -41,7 +41,7 @@ const algorithms = [
   'Ed25519',
 ];
 
-/** Verifies a token. Throws `unauthorized`, or `integration_unavailable` when the issuer's keys cannot be had. */
+/** Verifies a token. Throws `unauthorized`, or `integration_unavailable` if the issuer's keys cannot be fetched. */
 export async function verifyToken(
   token: string,
   rules: TokenRules,
@@ -57,7 +57,7 @@ export async function verifyToken(
     );
   }
   const { sub, exp = 0 } = claims;
-  // Anything else would be stored as some text, and be the same for many people.
+  // Any other value would be stored as some other text, possibly the same for many people.
   if (typeof sub !== 'string' || sub === '' || storedText(sub) !== sub) {
     throw unauthorized('The access token does not say whose it is: its sub is not a text.');
   }
@@ -75,14 +75,14 @@ export async function verifyToken(
   };
 }
 
-/** When the person signed in, in ms since 1970, where the token says so (OpenID Connect Core 1.0, 2: auth_time). */
+/** The time of the person's sign-in, in ms since 1970, if the token has it (OpenID Connect Core 1.0, 2: auth_time). */
 export function signedInAt({ auth_time: authTime }: JWTPayload, now: number): number | undefined {
   return typeof authTime === 'number' ? Math.min(authTime * 1000, now) : undefined;
 }
 
 const hourMs = 3_600_000;
 
-/** When it was issued, which shows that the issuer knew the person still: to the hour, since each refresh gives another. */
+/** The time of issue, which shows that the issuer still knew the person: to the hour, since each refresh has another. */
 export function issuedAt({ iat }: JWTPayload, now: number): number {
   const ms = Math.min(iat === undefined ? now : iat * 1000, now);
   return ms - (ms % hourMs);
@@ -101,14 +101,14 @@ async function verifySignature(
       ...(rules.type === undefined ? {} : { typ: rules.type }),
       requiredClaims: ['sub', 'exp'],
       currentDate: new Date(now),
-      // `exp`, `nbf` (RFC 7519, 4.1.4 and 4.1.5).
+      // The tolerance for `exp` and `nbf` (RFC 7519, 4.1.4 and 4.1.5).
       clockTolerance: clockToleranceMs / 1000,
     });
     return {
       claims: payload,
       async isKeyInForce() {
         try {
-          // Another key set has other objects, even for keys that both have.
+          // A refetched key set has new key objects, even for keys that stayed.
           return (await keys(protectedHeader, { payload: '', signature: '' })) === key;
         } catch (error) {
           if (error instanceof errors.JWKSMultipleMatchingKeys) return false;
@@ -139,7 +139,7 @@ function tokenError(error: unknown): DomainError {
     !(error instanceof errors.JOSEError) ||
     error instanceof errors.JWKSTimeout ||
     error instanceof errors.JWKSInvalid ||
-    // What jose throws for a key set that is not answered with 200 and JSON.
+    // The error that jose throws if the key set's response is not 200 with JSON.
     error.code === 'ERR_JOSE_GENERIC';
   if (isFetch) {
     const message = "The issuer's signing keys cannot be fetched at the moment.";

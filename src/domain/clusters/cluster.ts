@@ -1,4 +1,4 @@
-/** Clusters: one record for both APIs, and what follows from it alone. */
+/** Clusters: one record for both APIs, and the values derived from it alone. */
 import {
   type ConditionReport,
   isRecent,
@@ -28,7 +28,7 @@ export interface Cluster {
   reasonCode: string | null;
   expectedNodeCount: number | null;
   assignedNodeCount: number;
-  /** Set while nodes of it are reserved, which are its expected ones. */
+  /** Set while nodes are reserved for the cluster; the reserved number is its expected number of nodes. */
   reservationId: string | null;
   infrastructureReadyAt: string | null;
   teardownCompletedAt: string | null;
@@ -45,7 +45,7 @@ export interface Cluster {
   updatedAt: string;
 }
 
-/** Whether a cluster is asked for anything, and can be given anything. */
+/** True while the service still applies changes to the cluster. */
 export function isInService({ state }: { state: ClusterState }): boolean {
   return state === 'provisioning' || state === 'active';
 }
@@ -54,14 +54,14 @@ export type Side = 'slurm' | 'kubernetes';
 
 export const allSides = ['slurm', 'kubernetes'] as const satisfies readonly Side[];
 
-/** The sides of a cluster. A simulated one has the side of its scheduler. */
+/** The sides of a cluster. A simulated cluster has the side of its scheduler. */
 export function sidesOf({ scheduler, driver }: Pick<Cluster, 'scheduler' | 'driver'>): Side[] {
   const real = allSides.filter((side) => driver[side] !== undefined);
   if (real.length > 0) return real;
   return [scheduler === 'sunk' ? 'slurm' : 'kubernetes'];
 }
 
-/** Whether a side of it exists in this service only. */
+/** True if a side of the cluster is only simulated by this service. */
 export function isSimulated(cluster: Pick<Cluster, 'scheduler' | 'driver'>): boolean {
   return sidesOf(cluster).some((side) => cluster.driver[side] === undefined);
 }
@@ -69,8 +69,8 @@ export function isSimulated(cluster: Pick<Cluster, 'scheduler' | 'driver'>): boo
 const mostNames = 20;
 
 /**
- * Text: what stays on a side of a cluster that is given up before it could be cleaned. An operator may have to remove it by hand.
- * `usernames`: the login names that were made on Slurm clusters of the organization.
+ * A text that names the objects left on a side of a cluster that was given up before its cleanup. An operator may
+ * have to remove them by hand. `usernames`: the login names that were made on Slurm clusters of the organization.
  */
 export function leftBehind(
   cluster: Pick<Cluster, 'id' | 'driver'>,
@@ -91,7 +91,7 @@ export function leftBehind(
   return `the accounts ${names || 'of nobody'}${more}, their Slurm associations and our part of the Slurm configuration${where}`;
 }
 
-/** A machine that its cluster reported. Times in RFC 3339. */
+/** A machine in its cluster's reports. Times in RFC 3339. */
 export interface Machine {
   id: string;
   clusterId: string;
@@ -107,7 +107,7 @@ export interface Machine {
 type Freshness = 'fresh' | 'stale' | 'unknown';
 
 /**
- * A machine's heartbeat is its cluster's report of it: `stale` when one was due and did not come, `unknown` when none
+ * A machine's heartbeat is its cluster's report of it: `stale` when a due report is missing, `unknown` when no report
  * is due any more. Times in ms since 1970.
  */
 export function freshness(facts: { observedAt: number; isHeartbeatDue: boolean; now: number }): Freshness {
@@ -117,22 +117,22 @@ export function freshness(facts: { observedAt: number; isHeartbeatDue: boolean; 
 
 export interface SideState {
   side: Side;
-  /** The last observation that succeeded; undefined before the first. */
+  /** The last successful observation; undefined before the first. */
   observation: { observedAt: number; report: SideReport } | undefined;
-  /** Why the last attempt to observe it failed, and since when they fail; undefined when it did not. */
+  /** The message of the last observation if it failed, and the start of the failures; undefined after a success. */
   observeFailure: { since: number; message: string } | undefined;
-  /** Why it is not as it should be; undefined when nothing stands in the way. */
+  /** The fault that keeps the side from its desired state; undefined without one. */
   applyFailure: string | undefined;
 }
 
 export interface ClusterReport extends Pick<SideReport, 'scheduler' | 'storage' | 'kubernetes'> {
   /** The last observation of any side, in ms since 1970; undefined before the first. */
   observedAt: number | undefined;
-  /** Everything that must be mended by a person; null when nothing must. */
+  /** All faults that a person must mend; null without any. */
   failure: string | null;
 }
 
-/** Only what was said lately counts, and a side that could not be asked since does not say that it works. */
+/** Merges the sides' reports. Old reports are ignored, and a Kubernetes side that cannot be reached counts as not ready. */
 export function mergeSides(states: readonly SideState[], now: number): ClusterReport {
   const recent = new Map(states.flatMap((state) => recentReport(state, now)));
   const [slurm, kubernetes] = [recent.get('slurm'), recent.get('kubernetes')];
@@ -151,12 +151,12 @@ function recentReport(state: SideState, now: number): [Side, SideReport][] {
   const { side, observation, observeFailure, applyFailure } = state;
   if (!observation || !isRecent(observation.observedAt, now)) return [];
   const report = withGenerations(observation.report);
-  // Slurm's reports say themselves which of its hosts are away; an API server is one host.
+  // Slurm's reports say themselves which hosts do not answer; an API server is a single host.
   if (side === 'kubernetes' && observeFailure) return [[side, unreachable(report, observeFailure)]];
   return [[side, applyFailure === undefined ? report : withMessage(report, applyFailure)]];
 }
 
-/** A condition is about the configuration that was in force on its side. */
+/** A condition applies to the configuration in force on its side, unless it names another. */
 function withGenerations(report: SideReport): SideReport {
   const { desiredGeneration: observedGeneration } = report;
   return withConditions(report, (condition) => ({ observedGeneration, ...condition }));
@@ -177,7 +177,7 @@ function unreachable(
   return { ...unknown, ...(kubernetes ? { kubernetes: { ...kubernetes, ready: false } } : {}) };
 }
 
-/** It works; what does not may be about some people only. */
+/** Adds an apply failure to a ready scheduler's message: the scheduler works, the failure may affect only some people. */
 function withMessage(report: SideReport, added: string): SideReport {
   const { scheduler } = report;
   if (scheduler?.ready?.status !== 'True') return report;
@@ -197,24 +197,24 @@ function withConditions(
   };
 }
 
-/** Why changes do not come into force on one side; null when nothing stands in their way. */
+/** The faults that keep changes from being applied on a side; null without any. */
 export function sideFailure(state: SideState): string | null {
   return [...new Set(faultsOf(state))].join(' ') || null;
 }
 
-/** What a person must mend on one side, also where changes come into force; null when nothing. */
+/** The faults of a side that a person must mend, even if changes are applied; null without any. */
 export function sideTrouble(state: SideState): string | null {
   return [...new Set(troublesOf(state))].join(' ') || null;
 }
 
-/** Nothing else is wrong, and the scheduler does not work all the same: a daemon or its host is down. */
+/** The condition of a scheduler that is down (a daemon or its host) though nothing else is wrong. */
 export function schedulerTrouble(state: SideState): ConditionReport | undefined {
   const ready = state.observation?.report.scheduler?.ready;
   const isTrouble = ready !== undefined && ready.status !== 'True' && ready.reason !== beginning;
   return isTrouble && faultsOf(state).length === 0 ? ready : undefined;
 }
 
-/** The reason of a scheduler that was never ready yet. */
+/** The reason code of a scheduler that was never ready yet. */
 const beginning = 'Provisioning';
 
 function troublesOf(state: SideState): string[] {
@@ -228,14 +228,14 @@ function faultsOf({ observation, observeFailure, applyFailure }: SideState): str
   return sentencesOf([observeFailure?.message ?? observation?.report.failure, applyFailure]);
 }
 
-/** What several parts of a side say, with what they say alike once. */
+/** The distinct sentences of several texts. */
 export function sentencesOf(texts: readonly (string | null | undefined)[]): string[] {
   return [...new Set(texts.flatMap((text) => text?.split(/(?<=\.) (?=\p{Lu})/u) ?? []))];
 }
 
 /**
- * A machine that both know by the same name is one: what Slurm says of it, and of the rest what Kubernetes does. Who holds
- * its GPUs only Slurm knows: for Kubernetes Slurm's own pod does, all the time.
+ * Merges machines of the same name: Slurm's facts win, Kubernetes adds the others. GPU use comes from Slurm alone,
+ * since Slurm's own pod holds all GPUs in Kubernetes.
  */
 export function mergeMachines(
   slurm: readonly MachineReport[],
@@ -251,7 +251,7 @@ export function mergeMachines(
   return [...merged.values()];
 }
 
-/** What one of them has, the cluster has. What neither has, and one could not say, is not known. */
+/** The cluster has a storage type that either side has; the type is unknown if neither has it and one could not be read. */
 function mergeStorage(
   slurm: StorageReport | undefined,
   kubernetes: StorageReport | undefined,
@@ -265,16 +265,16 @@ function mergeStorage(
   return { ...slurm, ...kubernetes, ...present({ ceph, weka, nfs: nfs && !ceph && !weka }) };
 }
 
-/** The part of a Slurm report that is kept whole: everything but the accounts and GPU time, which have rows. */
+/** The part of a Slurm report that is stored as one JSON text; accounts and GPU time have rows of their own. */
 export type KeptSlurmReport = Omit<SlurmReport, 'accounts' | 'gpuDays'> & {
-  /** When the controller last answered, where it was silent in this report. RFC 3339. */
+  /** RFC 3339: when a controller that did not answer for this report last answered. */
   controllerHeardAt?: string;
 };
 
-/** Who did not answer, and since when. Reports of other sides have none of it. */
+/** Hosts that did not answer, and since when. Only Slurm's reports have it. */
 export type Silence = Pick<KeptSlurmReport, 'silent' | 'waiting' | 'controllerHeardAt'>;
 
-/** A report completed from the one before: since when hosts wait, and when a silent controller last answered. */
+/** Completes a report from the previous one: since when hosts wait, and when a silent controller last answered. */
 export function withSilence<R extends Silence>(
   report: R,
   before: { report: Silence; at: string } | undefined,
@@ -289,7 +289,7 @@ export function withSilence<R extends Silence>(
   };
 }
 
-/** A report whose conditions all say since when: the driver's time, else the earlier report's while nothing turned. */
+/** Fills in each condition's transition time: the driver's, else the earlier report's if the status is the same, else `at`. */
 export function withTransitionTimes<R extends Pick<SideReport, 'scheduler' | 'storage'>>(
   report: R,
   earlier: Pick<SideReport, 'scheduler' | 'storage'> | undefined,
@@ -318,21 +318,21 @@ function since(
 }
 
 export interface Observation<S extends Side = Side> {
-  /** In ms since 1970: when the cluster's controller, or its API server, last answered. */
+  /** In ms since 1970: the last answer of the cluster's controller or API server. */
   observedAt: number;
-  /** The accepted list that is in force there; 0 before the first, and where there is none. */
+  /** The accepted list in force there; 0 before the first, and on a cluster without a list. */
   manifestGeneration: number;
   desiredGeneration: number;
-  /** The version of the organization's list that its accounts are of; 0: of none. */
+  /** The version of the organization's list that its accounts are from; 0: no list. */
   listVersion: number;
-  /** In words, what must be mended there by a person; null when nothing must. */
+  /** A sentence that says what a person must mend there; null for no fault. */
   failure: string | null;
-  /** Hosts that have not confirmed the newest list, those that are furthest behind first. */
+  /** Hosts that have not confirmed the newest list, the furthest behind first. */
   waiting: readonly WaitingHost[];
   report: S extends 'slurm' ? KeptSlurmReport : SideReport;
 }
 
-/** Those that have not confirmed a version of the organization's list, which is of those that wait at all. */
+/** The waiting hosts that have not confirmed this version of the organization's list. */
 export function waitingFor(
   version: number,
   { waiting = [] }: Pick<Silence, 'waiting'>,
@@ -342,7 +342,7 @@ export function waitingFor(
 
 const mostNamed = 5;
 
-/** In words, which hosts wait and since when; undefined where none does. */
+/** A sentence that names the waiting hosts and since when they wait; undefined without any. */
 export function waitingText(waiting: readonly WaitingHost[]): string | undefined {
   if (waiting.length === 0) return undefined;
   const named = waiting

@@ -1,7 +1,7 @@
-/** GPU time of a cluster's people by day (UTC), from Slurm's accounting or, where there is none, from the jobs that reports named. */
+/** GPU time of a cluster's people by day (UTC), from Slurm's accounting or, on clusters without it, from the jobs in reports. */
 import type { GpuDay, RunningJob } from '../access/manifest.ts';
 
-/** How far back it is known. */
+/** The days for which GPU time is stored. */
 export const mostGpuDays = 90;
 
 const dayMs = 86_400_000;
@@ -10,18 +10,18 @@ export function dayOf(time: number): string {
   return new Date(time).toISOString().slice(0, 10);
 }
 
-/** From midnight to midnight, in ms since 1970. */
+/** The day's first and last moment: midnight to midnight, in ms since 1970. */
 export function boundsOf(day: string): { from: number; to: number } {
   const from = Date.parse(`${day}T00:00:00Z`);
   return { from, to: from + dayMs };
 }
 
-/** Today and the days before it, as many as are asked for, the last first. */
+/** The last `count` days, today first. */
 export function lastDays(now: number, count: number): string[] {
   return Array.from({ length: count }, (_, ago) => dayOf(now - ago * dayMs));
 }
 
-/** What jobs held between two times, in ms since 1970, less than a day apart. */
+/** GPU seconds that jobs held between two times, in ms since 1970, less than a day apart. */
 export function heldBetween(jobs: readonly RunningJob[], from: number, to: number): GpuDay[] {
   return [...new Set([dayOf(from), dayOf(to)])].map((day) => {
     const bounds = boundsOf(day);

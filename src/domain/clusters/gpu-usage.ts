@@ -1,15 +1,15 @@
-/** How many GPUs of a cluster are free, held, away with their machine, or of unknown use. Every one is one of these. */
+/** Counts a cluster's GPUs as free, in use, away with their machine, or unknown. Each GPU is in exactly one class. */
 
-/** Of how many clusters one request asks (`GET /usage`). */
+/** The limit on clusters in one `GET /usage` request. */
 export const mostUsagesAtOnce = 100;
 
 export interface GpuUsage {
   total: number;
-  /** No job or pod holds them, and their machine takes work. */
+  /** GPUs that no job or pod holds, on machines that take work. */
   free: number;
-  /** A job or a pod holds them. */
+  /** GPUs held by a job or pod. */
   inUse: number;
-  /** No job or pod is known to hold them, and their machine takes no work: drained, down, quarantined. */
+  /** GPUs that no job or pod is known to hold, on machines that take no work: drained, down, quarantined. */
   away: number;
   unknown: number;
   freeNodes: number;
@@ -20,7 +20,7 @@ export interface MachineUse {
   gpuCount: number;
   /** Undefined: not known. */
   gpusInUse: number | undefined;
-  /** `unknown`: there is no report, or it is old. */
+  /** `unknown`: there is no recent report. */
   takesWork: boolean | 'unknown';
 }
 
@@ -46,7 +46,7 @@ export function gpuUsage(machines: readonly MachineUse[]): GpuUsage {
   return sum;
 }
 
-/** Such as "11 of 16 GPUs free". What is not known is never counted as free. */
+/** Such as "11 of 16 GPUs free". GPUs of unknown use never count as free. */
 export function describeGpuUsage({
   total,
   free,
@@ -58,7 +58,7 @@ export function describeGpuUsage({
   return `${free} of ${total} GPUs free, ${unknown} unknown`;
 }
 
-/** Such as "2 whole nodes, at most 8 on one"; undefined where none is free. */
+/** Such as "2 whole nodes, at most 8 on one"; undefined if none is free. */
 export function describeFreeBlocks({
   freeNodes,
   biggestBlock,

@@ -1,4 +1,4 @@
-/** The names of files in a lab, which are relative to the file that the lab stands in, and what else it asks of the host. */
+/** File paths in a lab, which are relative to the lab file, and the lab's other demands on the service's host. */
 import { invalidRequest } from '../error.ts';
 import { kubernetesFiles } from '../kubernetes/settings.ts';
 import type { SlurmSettings } from '../slurm/settings.ts';
@@ -11,7 +11,7 @@ const pathsOfCluster: readonly (readonly string[])[] = [
   ...kubernetesFiles.map((name) => ['kubernetes', name]),
 ];
 
-/** A lab, whose shape was not checked yet, with `resolve` done to every name of a file in its clusters. */
+/** The lab, still unvalidated, with `resolve` applied to every file path in its clusters. */
 export function withLabPaths<L extends object>(lab: L, resolve: (path: string) => string): L {
   const { clusters } = lab as Section;
   if (!Array.isArray(clusters)) return lab;
@@ -50,22 +50,22 @@ function isSection(value: unknown): value is Section {
 }
 
 /**
- * What the description of a cluster asks of the service's own host: files that are read there, with `local` a shell, and with
- * `simulated` a login node. A lab that comes over the API gets only what the host's configuration leaves to it, for operators
- * are not the host.
+ * The rules for a cluster's demands on the service's own host: files read there, a shell with `local`, a login node
+ * with `simulated`. A lab over the API gets only what the host's configuration allows, since operators need not be
+ * administrators of the host.
  */
 export interface HostRules {
-  /** Why a file must not be named, in words that follow its path. */
+  /** The reason why a file must not be named, as text that follows its path; undefined for an allowed one. */
   refusalOfFile(path: string): string | undefined;
   /** The names of the clusters that may be described with `local: true`. */
   allowLocal: readonly string[];
-  /** Whether there may be new simulated login nodes. */
+  /** Whether new simulated login nodes are allowed. */
   allowSimulated: boolean;
 }
 
 /**
- * Throws `invalid_request` for what must not come over the API. `changed` has the sections that are new or different;
- * files that the cluster as it is (`before`) names already may stay, for the same server.
+ * Throws `invalid_request` for settings that the API must not set. `changed` has the sections that are new or
+ * different; file paths that the present cluster (`before`) has already may stay, for the same server.
  */
 export function checkHostSettings(
   rules: HostRules,

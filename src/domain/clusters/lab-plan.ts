@@ -1,6 +1,6 @@
 /**
- * From the installation as it is to the one a lab file describes, as data. What the file names is set; what it leaves
- * out stays, unless it is to be pruned. Planning again after the steps were taken gives none.
+ * Plans the steps from the present installation to the one that a lab file describes. The file's settings are
+ * applied; everything it leaves out stays, unless pruning is asked for. A second plan, after the steps, is empty.
  */
 import type { Role } from '../access/permission.ts';
 import { invalidRequest, invalidState } from '../error.ts';
@@ -20,7 +20,7 @@ import {
   type LabUser,
 } from './lab.ts';
 
-/** One step. An update carries only what changes, besides what names the thing. */
+/** A step of the plan. An update contains only the changed fields and the identity of its subject. */
 export type LabStep = { action: 'create' | 'update' | 'remove'; name: string; details: string } & (
   | { kind: 'person'; person: LabUser }
   | { kind: 'organization'; organization: Partial<LabOrganization> & { slug: string } }
@@ -33,13 +33,13 @@ export interface PlanOptions {
   prune: boolean;
   /** Milliseconds since 1970. */
   now: number;
-  /** Addresses of deactivated accounts. Whom only a grant that has ended names stays as they are. */
+  /** Addresses of deactivated accounts. A person whom only an ended grant names stays as they are. */
   deactivated?: ReadonlySet<string>;
 }
 
 /**
- * The steps, in an order in which each can be taken: what others need first, removals last. Throws `invalid_request`
- * for what the file must not ask, `invalid_state` for what cannot be changed any more.
+ * The steps in an executable order: prerequisites first, removals last. Throws `invalid_request` for a forbidden
+ * setting, `invalid_state` for one that cannot be changed any more.
  */
 export function planLab(current: Lab, wanted: Lab, options: PlanOptions): LabStep[] {
   if (options.prune && Object.keys(wanted).length === 0) {
@@ -88,7 +88,7 @@ function people(current: Lab, wanted: Lab, { now, deactivated }: PlanOptions): L
     if (known.has(name)) continue;
     steps.push({ action: 'create', kind: 'person', name, details: '', person: { email: name } });
   }
-  // New operators before old ones step down.
+  // New operators come before old ones lose the role.
   const isOperator = (step: (typeof steps)[number]) => step.person.staff?.includes('staff.operate') ?? false;
   return steps.sort((a, b) => Number(isOperator(b)) - Number(isOperator(a)));
 }
@@ -132,7 +132,7 @@ function members(current: Lab, wanted: Lab): LabStep[] {
       if (step) steps.push(step);
     }
   }
-  // Names that are asked for come before names that are made up; new owners before old ones step down.
+  // Given login names come before generated ones; new owners before old ones lose the role.
   return steps.sort((a, b) => order(a) - order(b));
 }
 
@@ -166,7 +166,7 @@ function memberStep(slug: string, before: LabMember | undefined, member: LabMemb
   return { action: 'update', ...common, details, member: { email, ...changed } };
 }
 
-/** An owner or admin holds every permission, so that there is nothing to grant. */
+/** Owners and admins hold every permission, so nothing can be granted to them. */
 function grantable(role: Role, permissions: LabMember['permissions']): LabMember['permissions'] {
   return role === 'member' ? permissions : undefined;
 }
@@ -273,7 +273,7 @@ function removals(current: Lab, wanted: Lab): LabStep[] {
         cluster,
       })),
     ...(current.organizations ?? []).flatMap(({ slug, members = [] }) => {
-      // An organization that the file does not name keeps its people: the file says nothing of it.
+      // Members of an organization that the file does not name stay: pruning does not apply to them.
       const kept = keptMembers.get(slug);
       return members
         .filter(({ email }) => kept && !kept.has(key(email)))
@@ -293,7 +293,7 @@ function isLive({ expiresAt }: LabGrant, now: number): boolean {
   return expiresAt === undefined || Date.parse(expiresAt) > now;
 }
 
-/** Emails are the same in any case. */
+/** Email addresses are compared without regard to case. */
 function key(text: string): string {
   return foldEmail(text);
 }
@@ -303,8 +303,8 @@ function set(values: readonly string[] | undefined): string {
 }
 
 /**
- * The fields of `names` in which `wanted` differs from `before`, and how that reads by their names for people; undefined where
- * there are none. What is left out stays, and lists are sets.
+ * The fields of `names` in which `wanted` differs from `before`, and a text of the changes with the display names of
+ * `names`; undefined without a difference. Absent fields stay, and lists are compared as sets.
  */
 function differenceOf<T extends object, Field extends keyof T & string>(
   before: T,
@@ -321,7 +321,7 @@ function differenceOf<T extends object, Field extends keyof T & string>(
   return { changed: changed as { [Name in Field]?: NonNullable<T[Name]> }, details: joinDetails(...details) };
 }
 
-/** Whether two settings say the same, in whatever order. */
+/** Compares two settings, ignoring the order of keys. */
 function isSame(a: unknown, b: unknown): boolean {
   return JSON.stringify(sorted(a)) === JSON.stringify(sorted(b));
 }

@@ -26,7 +26,7 @@ export interface LabOrganization {
   slug: string;
   name: string;
   autoJoinDomains?: string[];
-  /** Less than the installation's. */
+  /** A shorter limit than the installation's. */
   maxHoursWithoutSignIn?: number;
   members?: LabMember[];
 }
@@ -42,9 +42,9 @@ export interface LabCluster {
   organization: string;
   site?: { id: string; name: string };
   scheduler?: 'sunk' | 'kubernetes';
-  /** Nodes set aside for the organization; 0 ends the reservation. */
+  /** The number of nodes reserved for the organization; 0 ends the reservation. */
   reservedNodes?: number;
-  /** Web pages about it, such as of utilisation. */
+  /** Links to web pages about the cluster, such as utilisation dashboards. */
   links?: ClusterLink[];
   simulated?: SimulatedSettings;
   slurm?: SlurmSettings;
@@ -57,7 +57,7 @@ export interface LabGrant {
   relation: 'kubernetes.viewer' | 'kubernetes.developer' | 'kubernetes.admin';
   namespace?: string;
   roleId?: string;
-  /** The role may give more than the relation. */
+  /** Permits a role that gives more than the relation. */
   allowWiderRole?: boolean;
   expiresAt?: string;
 }
@@ -70,7 +70,7 @@ export interface Lab {
 }
 
 export class LabError extends DomainError {
-  /** Keys and numbers of items, from the outermost. */
+  /** The path to the fault: keys and list indexes, outermost first. */
   readonly at: readonly (string | number)[];
 
   constructor(message: string, at: readonly (string | number)[]) {
@@ -80,8 +80,8 @@ export class LabError extends DomainError {
 }
 
 /**
- * Throws a `LabError` for the first thing in a lab that cannot be, beyond the shape of the file. What it means
- * for an installation is for `planLab` to say.
+ * Throws a `LabError` for the first invalid setting of a lab whose shape is valid already. `planLab` checks it
+ * against the installation.
  */
 export function checkLab(lab: Lab): void {
   const [users, slugs, domains] = [new Set<string>(), new Set<string>(), new Set<string>()];
@@ -153,13 +153,13 @@ function checkGrant(grant: LabGrant, seen: Set<string>, at: readonly (string | n
     );
 }
 
-/** What a grant is of, and so which one it is: only when it ends can differ. */
+/** The identity of a grant: everything but its end, which alone can differ. */
 export function grantName({ user, relation, cluster, namespace, roleId }: LabGrant): string {
   const where = namespace === undefined ? cluster : `${cluster}/${namespace}`;
   return `${foldEmail(user)} ${relation} on ${where}${roleId === undefined ? '' : ` as ${roleId}`}`;
 }
 
-/** A cluster is simulated, or real. Throws `invalid_request`. */
+/** Checks that a cluster is either simulated or real. Throws `invalid_request`. */
 export function checkDriver({ name, scheduler, simulated, slurm, kubernetes }: LabCluster): void {
   if (!simulated && !slurm && !kubernetes) {
     throw invalidRequest(
@@ -193,33 +193,33 @@ export interface Fault {
   message: string;
 }
 
-/** What the volume that a Slurm cluster's nodes share asks for when no size is set: 100 GiB. */
+/** The default request of the shared volume of a Slurm cluster's nodes: 100 GiB. */
 export const defaultSharedVolumeBytes = 100 * 2 ** 30;
 
-/** The lab file's `simulated` section: a cluster that exists only here, and what is to be wrong with it. */
+/** The lab file's `simulated` section: a cluster that this service only simulates, and its simulated faults. */
 export interface SimulatedSettings {
   computeNodes: number;
   gpusPerNode: number;
   applyMs?: number;
-  /** How long after its first start the control plane begins to work. */
+  /** The delay between the first start and a working control plane. */
   provisionMs?: number;
   runningJobs?: RunningJob[];
   pendingJobs?: PendingJob[];
-  /** Those that ran run again after a restart. */
+  /** Jobs that were running restart after a restart of the cluster. */
   requeue?: boolean;
   machine?: Pick<MachineReport, 'gpuModel' | 'cpuCores' | 'memoryGib' | 'ibSpeed'>;
-  /** How many of the compute nodes, the last ones, take no work. */
+  /** The number of compute nodes, the last ones, that take no work. */
   nodesDown?: number;
-  /** How many of the others, the last ones, take no new work, and why. */
+  /** The number of the remaining nodes, the last ones, that are drained, and the reason. */
   nodesDrained?: number;
   drainReason?: string;
   /** GPUs held by jobs other than `runningJobs`, on the first nodes that take work. */
   gpusInUse?: number;
-  /** `PerUser`: it reports a login node for each account, which are one machine all the same. */
+  /** `PerUser`: the cluster reports a login node for each account, all of them the same machine. */
   loginMode?: LoginMode;
-  /** It does not answer: nothing is applied and no report comes. */
+  /** The cluster does not answer: the driver applies nothing and gets no report. */
   silent?: boolean;
-  /** In words, what keeps it from applying anything. */
+  /** The message of a fault because of which it applies nothing. */
   failure?: string;
   schedulerFault?: Fault;
   kubernetes?: {
@@ -233,7 +233,7 @@ export interface SimulatedSettings {
   storage?: {
     types: ('ceph' | 'weka' | 'nfs')[];
     quotaBytes?: number;
-    /** What the volume that a Slurm cluster's nodes share asks for. */
+    /** The request of the shared volume of a Slurm cluster's nodes. */
     sharedVolumeBytes?: number;
     fault?: Fault;
   };

@@ -1,22 +1,22 @@
-/** What may be bought for a cluster. Each purchase adds; no rule takes away (contract: "can grow but never shrink"). */
+/** Storage purchases of a cluster. Each one adds capacity; none removes it (contract: "can grow but never shrink"). */
 import { invalidState } from '../error.ts';
 import { type ClusterState, isInService } from './cluster.ts';
 
 const names = { ceph: 'Ceph', weka: 'WEKA', nfs: 'NFS' } as const;
-/** WEKA can be configured but cannot be bought. */
+/** WEKA can be configured but not bought. */
 export type StorageType = 'ceph' | 'nfs';
 export type PurchaseState = 'requested' | 'active' | 'declined';
 
 export const quoteLifetimeMs = 15 * 60_000;
 
-/** The most that the purchases of one cluster may come to: 4 PiB, which a JSON number still holds exactly. */
+/** The limit on the purchases of one cluster together: 4 PiB, which a JSON number still represents exactly. */
 export const mostClusterBytes = 2 ** 52;
 
-/** What matters of a cluster when storage is bought for it. */
+/** The facts of a cluster that decide on a purchase. */
 export interface StorageTarget {
   state: ClusterState;
   activeBytes: number;
-  /** What it has, or has asked for by a purchase. */
+  /** The storage types that the cluster has, or that a purchase asked for. */
   types: readonly (keyof typeof names)[];
 }
 
@@ -27,7 +27,7 @@ export interface StorageOffer {
   bytes: number;
 }
 
-/** What an organization can have for a while, once; and what the cluster's active purchases came to then. Times in RFC 3339. */
+/** An offer that can be used once before it expires, with the sum of the cluster's active purchases at the time. Times in RFC 3339. */
 export interface StorageQuote extends StorageOffer {
   id: string;
   currentBytes: number;
@@ -43,7 +43,7 @@ export interface StoragePurchase extends StorageOffer {
   createdAt: string;
 }
 
-/** What the cluster's purchases would come to. Throws `invalid_state` where this cannot be bought for it. */
+/** The sum of the cluster's purchases with this one. Throws `invalid_state` if it cannot be bought for the cluster. */
 export function totalWith(
   target: StorageTarget,
   { type, bytes }: Pick<StorageOffer, 'type' | 'bytes'>,
@@ -67,7 +67,7 @@ export function totalWith(
   return target.activeBytes + bytes;
 }
 
-/** Throws `invalid_state` when a quote no longer holds for its cluster. */
+/** Throws `invalid_state` if a quote is used, expired, or no longer fits its cluster. */
 export function checkQuote(
   quote: Pick<StorageQuote, 'type' | 'bytes' | 'currentBytes' | 'expiresAt'> & { used: boolean },
   target: StorageTarget,
@@ -81,7 +81,7 @@ export function checkQuote(
   }
 }
 
-/** Whether a decision changes anything: accepting an active purchase does not. Throws `invalid_state` for others that are decided. */
+/** True if the decision changes the state; accepting an active purchase does not. Throws `invalid_state` for any other decided one. */
 export function isUndecided(state: PurchaseState, decision: 'active' | 'declined'): boolean {
   if (state === 'declined') throw invalidState('This purchase was declined; it takes a new one.');
   if (state === 'active' && decision === 'declined') {

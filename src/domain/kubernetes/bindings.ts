@@ -1,6 +1,6 @@
 /**
- * Who may do what on a Kubernetes cluster, as RBAC bindings, and what to change for that. Each organization permission
- * and each grant is a binding of its own, so that taking one away never touches what another gives.
+ * Permissions on a Kubernetes cluster as RBAC bindings, and the plan of changes to them. Each organization permission
+ * and each grant has a binding of its own, so that removing one never affects another.
  */
 import { effectivePermissions, type Role } from '../access/permission.ts';
 
@@ -37,7 +37,7 @@ export interface Binding {
   labels: Readonly<Record<string, string>>;
 }
 
-/** One of our bindings as found in the cluster. Others may have changed anything in it. */
+/** A binding of ours as found in the cluster. Other programs may have changed any part of it. */
 export interface FoundBinding {
   name: string;
   namespace: string | null;
@@ -46,25 +46,25 @@ export interface FoundBinding {
   roleRef: { apiGroup?: string; kind?: string; name?: string };
   subjects: readonly { apiGroup?: string; kind?: string; name?: string; namespace?: string }[];
   labels: Readonly<Record<string, string>>;
-  /** The field manager that changed it last. */
+  /** The field manager of its last change. */
   changedBy?: string | undefined;
 }
 
 export const rbacGroup = 'rbac.authorization.k8s.io';
 
-/** The labels by which we know our own; nothing without both is ever changed. */
+/** The labels that identify our bindings. */
 export function ownLabels(clusterId: string): Record<string, string> {
   return { 'app.kubernetes.io/managed-by': 'andromeda', 'andromeda/cluster': clusterId };
 }
 
-/** How the names of ours begin: with the cluster's ID, so that no other installation has such a one. */
+/** The name prefix of our bindings: it contains the cluster's ID, so that no other installation has the same. */
 function ownPrefix(clusterId: string): string {
   return `andromeda.${clusterId}.`;
 }
 
 /**
- * Whether a binding is ours: by both labels, or by its name and one of our labels, where the others were removed.
- * `suspect`: it has such a name but none of our labels, and may belong to another owner.
+ * A binding is ours by both labels, or by its name and one of our labels, if others were removed. `suspect`: it has
+ * such a name but none of our labels, and may belong to another owner.
  */
 export function ownership(
   { name, labels }: Pick<FoundBinding, 'name' | 'labels'>,
@@ -83,12 +83,12 @@ export const relationRoles = {
   'kubernetes.admin': { namespace: 'admin', cluster: 'cluster-admin' },
 } as const;
 
-/** The ClusterRoles that are bound where no grant has a `role_id`; each includes those before it. */
+/** The ClusterRoles that are bound for grants without a `role_id`; each includes those before it. */
 export const boundRoles = ['view', 'edit', 'admin', 'cluster-admin'] as const;
 
 const knownClaims: readonly string[] = ['email', 'sub', 'preferred_username'];
 
-/** The bindings that should exist. A person without a name at the API server yet, as before a first sign-in, has none. */
+/** The bindings that should exist. A person whose name at the API server is not known yet, as before the first sign-in, has none. */
 export function wantedBindings(clusterId: string, access: KubernetesAccess, rule: UsernameRule): Binding[] {
   const wanted: Binding[] = [];
   const add = (
@@ -115,7 +115,7 @@ export function wantedBindings(clusterId: string, access: KubernetesAccess, rule
   return wanted;
 }
 
-/** The ClusterRole that a member holds by their role and keys; undefined where that is none. */
+/** The ClusterRole for a member's role and permissions; undefined for none. */
 export function memberRole({
   role,
   permissions,
@@ -125,7 +125,7 @@ export function memberRole({
   return held.has('clusters.kubernetes.admin') ? 'cluster-admin' : 'edit';
 }
 
-/** The IDs of the permissions that people hold, whether or not they have a name at the API server yet. */
+/** The IDs of the permissions that people hold, even before their names at the API server are known. */
 export function permissionIds({ members, grants }: KubernetesAccess): string[] {
   return [
     ...members.flatMap((member) => {
@@ -140,7 +140,7 @@ export function permissionIdOf({ name }: Pick<Binding, 'name'>, clusterId: strin
   return name.slice(ownPrefix(clusterId).length);
 }
 
-/** Why people are not bound by the names that the API server would have for them. */
+/** The reasons why people cannot be bound under the names that the API server would give them. */
 export function nameFaults({ members, grants }: KubernetesAccess, rule: UsernameRule): string[] {
   const { claim } = rule;
   if (!knownClaims.includes(claim)) {
@@ -182,17 +182,17 @@ function valuesOf(person: KubernetesPerson, claim: string): readonly string[] {
 export interface BindingPlan {
   kept: Binding[];
   remove: FoundBinding[];
-  /** Some go because of another role, and are wanted with theirs. */
+  /** Some removed bindings come back with another role: RBAC cannot change a binding's role. */
   replaces: boolean;
   repair: { found: FoundBinding; binding: Binding }[];
   create: Binding[];
-  /** Gives way to one that gives the same person as much or more, once that is there. */
+  /** Removed after the new binding, which gives the same person as much or more, exists. */
   handOver: { found: FoundBinding; binding: Binding }[];
-  /** Wanted in a namespace that is not there, or is being deleted, by namespace. */
+  /** Bindings, by namespace, that wait for a namespace that is missing or being deleted. */
   waiting: Map<string, Binding[]>;
 }
 
-/** `namespaces` says of each whether it takes something new; undefined where it is not known which there are. */
+/** `namespaces` says for each namespace whether objects can be created in it; undefined if the list is unknown. */
 export function planBindings(
   wanted: readonly Binding[],
   found: readonly FoundBinding[],
@@ -236,8 +236,8 @@ export function planBindings(
 }
 
 /**
- * Whether a permission in the organization that is about to be bound gives the person of another one as much as that or
- * more, as when they go from `edit` to `cluster-admin`. A grant is a cause of its own: one that ended ends at once.
+ * True if an organization permission that is about to be bound gives the person at least the role of another one of
+ * theirs, as from `edit` to `cluster-admin`. Grants have no successor: one that ended is removed at once.
  */
 function isSuccessor(binding: Binding, found: FoundBinding): boolean {
   const user = 'andromeda/user';
@@ -248,7 +248,7 @@ function isSuccessor(binding: Binding, found: FoundBinding): boolean {
   return hasRole(found, before) && isAtLeast(binding.role, before) && isOnlyFor(found, binding.subjects);
 }
 
-/** Whether one of the roles that everyone knows includes another; what is not known includes nothing. */
+/** True if a built-in role includes another; an unknown role includes nothing. */
 function isAtLeast(role: string, other: string): boolean {
   const ranks: readonly string[] = boundRoles;
   return ranks.includes(other) && ranks.indexOf(role) >= ranks.indexOf(other);
@@ -285,15 +285,15 @@ export function isAsWanted(found: FoundBinding, binding: Binding): boolean {
 }
 
 type AccessState =
-  /** They are there as they should be. */
+  /** The permissions are bound as they should be. */
   | 'applied'
-  /** They are on their way; what was taken away may still be there. */
+  /** The changes are on their way; removed permissions may still be bound. */
   | 'pending'
-  /** Something stands in the way, which `message` names. */
+  /** The changes cannot be applied; `message` says why. */
   | 'failed'
-  /** The cluster has not said so lately. */
+  /** The cluster has not reported the bindings recently. */
   | 'unknown'
-  /** There are none, and should be none. */
+  /** There are no permissions, and there should be none. */
   | 'none';
 
 export interface Access<State extends AccessState = AccessState> {
@@ -308,10 +308,10 @@ interface BoundFacts {
 }
 
 export interface KubernetesAccessFacts extends BoundFacts {
-  /** What the person should have on the cluster now: nothing that has lapsed. */
+  /** The permissions that the person should have on the cluster now, without lapsed ones. */
   access: KubernetesAccess;
   userId: string;
-  /** The IDs of all grants that the person ever had there, so that one that should be gone is known by them. */
+  /** The IDs of all grants that the person ever had there, so that a binding left from an ended grant is recognized. */
   everGranted: readonly string[];
 }
 

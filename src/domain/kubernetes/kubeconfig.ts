@@ -1,4 +1,4 @@
-/** The kubeconfig that people get: it says where the cluster is and how to sign in, and holds nothing secret. */
+/** The kubeconfig for people: the cluster's address and the way to sign in, without any secret. */
 import { present } from '../present.ts';
 
 export interface KubeconfigFacts {
@@ -6,18 +6,18 @@ export interface KubeconfigFacts {
   server: string;
   certificateAuthority?: string | undefined;
   tlsServerName?: string | undefined;
-  /** The namespace that kubectl begins in; left out: the cluster's default. */
+  /** The namespace that kubectl starts in; absent: the cluster's default. */
   namespace?: string | undefined;
   issuer: string;
   clientId: string;
-  /** PEM, of the issuer; left out: its certificate is one that everyone trusts. */
+  /** The issuer's certificate authority in PEM; absent: its certificate is publicly trusted. */
   issuerAuthority?: string | undefined;
   usernameClaim: string;
   /** The issuer gives refresh tokens for a scope (OpenID Connect Core 1.0, section 11). */
   staysSignedIn?: boolean;
 }
 
-/** The file as data. Its cluster, context and user are all called by the cluster's ID, so that files merge. */
+/** The kubeconfig as an object. Its cluster, context and user are all named by the cluster's ID, so that kubeconfigs merge. */
 export function kubeconfig(facts: KubeconfigFacts) {
   const { clusterId: name, server, certificateAuthority, namespace, issuer, clientId } = facts;
   return {
@@ -69,7 +69,7 @@ function base64(text: string | undefined): string | undefined {
   return text && Buffer.from(text).toString('base64');
 }
 
-/** Those that bring the claim (OpenID Connect Core 1.0, section 5.4); `openid` is always asked for. */
+/** The scopes that make the issuer send the claim (OpenID Connect Core 1.0, section 5.4); `openid` is always requested. */
 function scopesFor({ usernameClaim: claim, staysSignedIn }: KubeconfigFacts): string[] {
   const stays = staysSignedIn ? ['offline_access'] : [];
   if (claim === 'sub') return stays;

@@ -1,4 +1,4 @@
-/** What a Kubernetes API server says of a cluster, as a report says it: nodes as machines, storage, readiness. */
+/** Converts the answers of a Kubernetes API server to a report: nodes as machines, storage, readiness. */
 import type { ConditionReport, GpuPod, MachineReport, StorageReport } from '../access/manifest.ts';
 import { present } from '../present.ts';
 import { cutText } from '../text.ts';
@@ -14,7 +14,7 @@ export interface Node {
   };
 }
 
-/** Extended resources that are GPUs, and the label that says of which model. */
+/** Extended resources that are GPUs, and the node label with their model. */
 const gpus = [
   { resource: 'nvidia.com/gpu', label: 'nvidia.com/gpu.product' },
   { resource: 'amd.com/gpu', label: 'amd.com/gpu.product-name' },
@@ -27,8 +27,8 @@ export function gpuOf({ status }: Node): (typeof gpus)[number] | undefined {
 }
 
 /**
- * A node as a machine. What a kubelet that is gone can no longer offer is still what the machine has. `use`: how much of
- * each resource pods hold, by node; undefined where that is not known.
+ * A node as a machine. When a kubelet is gone, its node's capacity still counts as the machine's. `use`: the amount
+ * of each resource that pods hold, by node; undefined if unknown.
  */
 export function machineOf(node: Node, use: PodUse | undefined): MachineReport {
   const { metadata, spec, status } = node;
@@ -96,7 +96,7 @@ export function addPods({ held, pods: holders }: PodUse, pods: readonly Pod[]): 
   }
 }
 
-/** As the scheduler counts: init containers run one after another before the others; sidecars (`Always`) keep running. */
+/** Counts as the scheduler does: init containers run one after another before the others; sidecars (`Always`) keep running. */
 function heldBy(
   { containers = [], initContainers = [] }: NonNullable<Pod['spec']>,
   resource: string,
@@ -127,7 +127,7 @@ export interface RookObject {
   };
 }
 
-/** What was found of storage; undefined: it could not be asked for. Rook that is not there is no objects. */
+/** Storage objects found in the cluster; undefined: they could not be read. Empty if Rook is not installed. */
 interface StorageFacts {
   cephClusters: readonly RookObject[] | undefined;
   cephFilesystems: readonly RookObject[] | undefined;
@@ -143,7 +143,7 @@ export function storageOf(facts: StorageFacts): StorageReport {
   const weka = provisioners?.some((name) => name === 'csi.weka.io' || name.endsWith('.weka.io'));
   const hasNfs = provisioners?.some((name) => /(^|[./-])nfs([./-]|$)/.test(name));
   const report: StorageReport = {
-    // NFS excludes the others (contract, "Cluster options"): next to them it does not count as the cluster's storage.
+    // NFS excludes the others (contract, "Cluster options"): with Ceph or WEKA present, NFS does not count as the cluster's storage.
     ...present({ ceph, weka, nfs: hasNfs && !ceph && !weka }),
   };
   if (!ceph) return report;
@@ -157,7 +157,7 @@ export function storageOf(facts: StorageFacts): StorageReport {
   };
 }
 
-/** Several groups are several owners': which is the cluster's must be said then. */
+/** With several groups, which may have different owners, the settings must name the cluster's. */
 function ownGroup({ subVolumeGroups, subVolumeGroup }: StorageFacts): RookObject | undefined {
   if (subVolumeGroup !== undefined) {
     return subVolumeGroups?.find(({ metadata }) => metadata.name === subVolumeGroup);
@@ -165,10 +165,10 @@ function ownGroup({ subVolumeGroups, subVolumeGroup }: StorageFacts): RookObject
   return subVolumeGroups?.length === 1 ? subVolumeGroups[0] : undefined;
 }
 
-/** Ready when every part is; else as the first that is not. Rook is `Ready` also while Ceph's own health is not good. */
+/** Ready when every part is; else the condition of the first that is not. Rook's phase is `Ready` even while Ceph's health is bad. */
 function cephReadiness(parts: readonly RookObject[], areAllReadable: boolean): ConditionReport {
   const conditions = parts.map(partReadiness);
-  // Part of it may not be read: it is not known to be ready.
+  // An unreadable part is not known to be ready.
   if (!areAllReadable) {
     const message = 'Our credentials may not list the file systems of Rook.';
     conditions.push({ status: 'Unknown', reason: 'NotReadable', message });
@@ -198,7 +198,7 @@ function partReadiness({ metadata, status }: RookObject): ConditionReport {
   };
 }
 
-/** What `/readyz` says. Text with a line for each check where it is not ready. */
+/** The condition for an answer of `/readyz`, whose text has a line for each check if it is not ready. */
 export function apiReadiness(answer: { status: number; text: string }): ConditionReport {
   if (answer.status === 200) return { status: 'True', reason: 'Ready' };
   const failed = [...answer.text.matchAll(/^\[-\](\S+)/gm)].map(([, check]) => check);
@@ -236,7 +236,7 @@ const factors: Record<string, number> = {
   Ei: 2 ** 60,
 };
 
-/** One of Kubernetes' quantities, such as `64000Mi`, `191500m` and `1e3`, as a number; undefined for what is none. */
+/** A Kubernetes quantity, such as `64000Mi`, `191500m` and `1e3`, as a number; undefined for anything else. */
 export function quantity(value: unknown): number | undefined {
   if (typeof value === 'number') return Number.isFinite(value) ? value : undefined;
   if (typeof value !== 'string') return undefined;

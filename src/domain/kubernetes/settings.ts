@@ -1,23 +1,23 @@
-/** The lab file's `kubernetes` section: where a cluster's API server is, and how we are let in there. */
+/** The lab file's `kubernetes` section: the address of a cluster's API server, and the service's credentials there. */
 import { invalidRequest } from '../error.ts';
 
 export interface KubernetesSettings {
-  /** A file; relative paths in it are relative to its directory. */
+  /** A file path; relative paths in the kubeconfig are relative to its directory. */
   kubeconfig?: string;
-  /** Of the kubeconfig; left out: its current one. */
+  /** The kubeconfig's context to use; absent: its current one. */
   context?: string;
   /** In place of a kubeconfig: `https://…`, with a token or a client certificate. */
   server?: string;
-  /** A file in PEM; left out: the server's certificate is one that everyone trusts. */
+  /** A PEM file; absent: the server's certificate is publicly trusted. */
   certificateAuthority?: string;
   tokenFile?: string;
   clientCertificate?: string;
   clientKey?: string;
-  /** `https://…` as people reach the API server; left out: as we do. */
+  /** `https://…`, the API server's address for people; absent: the service's address for it. */
   publicServer?: string;
-  /** As the API server's `--oidc-username-prefix`: `-` is none; left out: none for email, else the issuer and `#`. */
+  /** As the API server's `--oidc-username-prefix`: `-` for none; absent: none for email, else the issuer and `#`. */
   usernamePrefix?: string;
-  /** The CephFilesystemSubVolumeGroup whose quota is the cluster's; left out: the one that there is. */
+  /** The CephFilesystemSubVolumeGroup whose quota is the cluster's; absent: the only one. */
   subVolumeGroup?: string;
 }
 
@@ -29,7 +29,7 @@ export const kubernetesFiles = [
   'clientKey',
 ] as const;
 
-/** Throws `invalid_request` for a section that says too little to reach an API server, or two things at once. */
+/** Throws `invalid_request` for a section that names no API server, or has contradictory settings. */
 export function checkKubernetesSettings(cluster: string, settings: KubernetesSettings): void {
   const fault = faultOf(settings);
   if (fault) throw invalidRequest(`Cluster ${cluster}: its kubernetes section ${fault}.`);

@@ -1,6 +1,6 @@
 /**
- * What a Kubernetes API server refuses, and what that means: the same status stands for several things. And the rights that we need
- * there, with the smallest ClusterRole that gives them.
+ * Interprets the refusals of a Kubernetes API server, since one status stands for several causes. Also lists the
+ * rights that the service needs there, and the smallest ClusterRole that gives them.
  */
 import { shortText } from '../text.ts';
 import { boundRoles, rbacGroup } from './bindings.ts';
@@ -19,13 +19,13 @@ interface Refusal {
   status: number;
   method: string;
   path: string;
-  /** A Status, or plain text. */
+  /** A Status object, or plain text. */
   body: StatusBody | string;
 }
 
 export interface Right {
   verb: string;
-  /** Empty: the core group. */
+  /** Empty for the core group. */
   group: string;
   resource: string;
   name?: string;
@@ -47,13 +47,13 @@ export class KubernetesError extends Error {
 }
 
 export type Refused =
-  /** The credentials are not accepted, or were not sent. */
+  /** The credentials are missing or not accepted. */
   | { kind: 'credentials' }
   | { kind: 'right'; right: Right }
   | { kind: 'bind' }
   | { kind: 'namespace'; state: 'missing' | 'terminating' }
   | { kind: 'role' }
-  /** Nothing is there, or the API itself is not. */
+  /** The object, or the API itself, does not exist. */
   | { kind: 'missing' }
   | { kind: 'exists' }
   | { kind: 'conflict' }
@@ -69,11 +69,11 @@ export function meaningOf({ status, body }: KubernetesError, role?: string): Ref
   if (status === 403) return forbidden(body);
   if (status === 404) {
     if (details?.kind === 'namespaces') return { kind: 'namespace', state: 'missing' };
-    // The message speaks of a binding, and means the role.
+    // The message names a binding, but the missing object is the role.
     return { kind: role !== undefined && details?.name === role ? 'role' : 'missing' };
   }
   if (status === 409) return { kind: reason === 'AlreadyExists' ? 'exists' : 'conflict' };
-  // Another one has the name now.
+  // The name now belongs to another object.
   if (details?.causes?.some(({ field }) => field === 'metadata.uid' || field === 'roleRef')) {
     return { kind: 'conflict' };
   }
@@ -89,7 +89,7 @@ function forbidden({ message = '', details }: StatusBody): Refused {
   if (verb !== undefined && resource !== undefined) {
     return { kind: 'right', right: { verb, resource, group: group ?? '' } };
   }
-  // With every rule that we would have to hold ourselves: kilobytes.
+  // The message lists every rule that our credentials would need: kilobytes.
   if (message.includes('is attempting to grant')) return { kind: 'bind' };
   return { kind: 'policy', message: shortened(message) };
 }
@@ -100,7 +100,7 @@ export function describeRight({ verb, group, resource, name }: Right): string {
   return `${verb} ${what}${group === '' ? '' : ` (${group})`}`;
 }
 
-/** Other people's words at a length that fits, on one line. */
+/** Text of another program on one line, cut to 300 characters. */
 export function shortened(text: string): string {
   return shortText(text.replace(/\p{C}+/gu, ' ').trim(), 300);
 }
@@ -137,12 +137,12 @@ function neededRules(roleIds: readonly string[]): Rule[] {
   ];
 }
 
-/** Not needed: what it would say more with them. Specifications of pods can hold what is none of ours. */
+/** Optional rights, each with the fact that it adds to reports; optional since pod specifications can hold secrets. */
 export const optionalRights: readonly (Right & { use: string })[] = [
   { verb: 'list', group: '', resource: 'pods', use: 'how many GPUs are in use' },
 ];
 
-/** The same, right by right, as an API server is asked for them. */
+/** The required rights one by one, as an API server is asked about them. */
 export function neededRights(roleIds: readonly string[]): Right[] {
   return neededRules(roleIds).flatMap(({ apiGroups, resources, verbs, resourceNames }) =>
     apiGroups.flatMap((group) =>
@@ -159,12 +159,12 @@ export function neededRights(roleIds: readonly string[]): Right[] {
 
 export interface KubernetesCheck {
   server: string;
-  /** Who we are there; null where it did not say. */
+  /** The service's user name there; null if the server did not say. */
   user: string | null;
-  /** In words, why it could not be asked; null where it could. */
+  /** The message of a failed query; null after a success. */
   fault: string | null;
   rights: { right: string; allowed: boolean }[];
-  /** What it would say more with each. */
+  /** The optional rights and the fact that each adds to reports. */
   optional: { right: string; allowed: boolean; use: string }[];
   cluster_role: ReturnType<typeof leastPrivilege>;
 }

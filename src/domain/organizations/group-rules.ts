@@ -1,6 +1,6 @@
 /**
- * Rules by which groups at the issuer make people members. What rules give and what people give by hand are kept apart: each is
- * taken away only by what gave it, and a member holds both together.
+ * Rules that make people members by their groups at the issuer. Permissions from rules and permissions given by hand
+ * are stored separately: only their source takes them away, and a member holds the union.
  */
 import {
   forGood,
@@ -14,7 +14,7 @@ import { invalidRequest } from '../error.ts';
 import type { Problem } from '../installation-state.ts';
 import { cutText, storedText } from '../text.ts';
 
-/** A person in the group becomes a member of the organization (its slug), with at least this. */
+/** People in the group become members of the organization (its slug), with at least this role and these permissions. */
 export interface GroupRule {
   group: string;
   organization: string;
@@ -22,16 +22,16 @@ export interface GroupRule {
   permissions: readonly PermissionKey[];
 }
 
-/** Where people's groups are known from, and what is given for them. Without rules, groups are only noted. */
+/** The claim with people's groups, and the rules for them. Without rules, groups are only recorded. */
 export interface GroupSettings {
   source: GroupClaim;
   rules: readonly GroupRule[];
 }
 
-/** As many as there may be: each is looked at for each person. */
+/** The limit on rules; every one is evaluated for each person. */
 export const mostRules = 1000;
 
-/** A rule as it is written, with what it leaves out. Throws `invalid_request`, with `at` as where it is, for one that cannot be meant. */
+/** A rule with its defaults filled in. Throws `invalid_request`, naming the rule's position `at`, for an invalid one. */
 export function ruleOf(
   given: {
     group: string;
@@ -52,7 +52,7 @@ export function ruleOf(
   return { group, organization, role, permissions: keys };
 }
 
-/** Throws `invalid_request` for a rule whose organization is not among those that there are; `at` is where the rules are. */
+/** Throws `invalid_request` for a rule whose organization does not exist; `at` is the position of the rules. */
 export function refuseUnknownSlugs(rules: readonly GroupRule[], slugs: readonly string[], at: string): void {
   const index = rules.findIndex(({ organization }) => !slugs.includes(organization));
   const rule = rules[index];
@@ -62,7 +62,7 @@ export function refuseUnknownSlugs(rules: readonly GroupRule[], slugs: readonly 
   );
 }
 
-/** What a member has. Owners and admins hold every permission, and were granted none. */
+/** A member's role and permissions. Owners and admins hold every permission without any grant. */
 export interface Held {
   role: Role;
   permissions: readonly GrantedPermission[];
@@ -80,7 +80,7 @@ export function isLowerRole(role: Role, than: Role): boolean {
   return ranks[role] < ranks[than];
 }
 
-/** What rules give for these groups, by the slug of the organization. */
+/** The role and permissions that rules give for these groups, by the organization's slug. */
 export function giftsOf(rules: readonly GroupRule[], groups: readonly string[]): Map<string, Gift> {
   const held = new Set(groups);
   const gifts = new Map<string, Gift>();
@@ -96,7 +96,7 @@ export function giftsOf(rules: readonly GroupRule[], groups: readonly string[]):
   return gifts;
 }
 
-/** What a member has of what was given by hand and by rules; undefined for one who is no member. */
+/** The union of a member's manual permissions and those from rules; undefined for a non-member. */
 export function combined(byHand: Held | undefined, byRules: Gift | undefined): Held | undefined {
   const [first, second = first] = [byHand, byRules].flatMap((one) => one?.role ?? []);
   if (!first || !second) return undefined;
@@ -124,11 +124,11 @@ export function reasonOfGroups(groups: readonly string[]): string {
   return `${groups.length === 1 ? 'group' : 'groups'} ${groups.join(', ')} at the issuer`;
 }
 
-/** People whose groups could not be taken over, and last owners whom rules would take away. Times in RFC 3339. */
+/** People whose groups could not be applied, and last owners whom rules would remove. Times in RFC 3339. */
 export function problemsOfGroups(
   faults: { people: number; since: string; fault: string; email: string } | undefined,
   keptOwners: readonly { slug: string; email: string; groups: readonly string[]; since: string }[],
-  /** The claim that no token had, although people have signed in. */
+  /** The configured claim, if no token had it yet although people have signed in. */
   unseen: string | undefined,
 ): Problem[] {
   const ofOwners = keptOwners.map(({ slug, email, groups, since }): Problem => {
@@ -170,10 +170,10 @@ export interface GroupClaim {
 }
 
 export type SaidGroups =
-  /** Each once, in order. */
+  /** Distinct and sorted. */
   | { kind: 'groups'; groups: readonly string[] }
   | { kind: 'absent' }
-  /** It is there, or should be, and cannot be taken over: why, for operators. */
+  /** The claim is there, or should be, and cannot be used; the text is for operators. */
   | { kind: 'fault'; fault: string };
 
 const mostGroups = 10_000;
@@ -181,8 +181,8 @@ const mostGroups = 10_000;
 export const longestGroup = 256;
 
 /**
- * The groups that an issuer says a person is in: a claim of access tokens, or of userinfo, that is a list of names, or a path to one
- * (`realm_access.roles`). Anything else in its place says nothing of groups, so that nothing is given or taken for it.
+ * A person's groups from the claims of an access token or of userinfo: a list of names, in a claim or at a path
+ * (`realm_access.roles`). Any other value is a fault, on which no permission is given or taken.
  */
 export function readGroups(claims: Readonly<Record<string, unknown>>, claim: string): SaidGroups {
   if (hasOverage(claims, claim)) {
@@ -200,7 +200,7 @@ export function readGroups(claims: Readonly<Record<string, unknown>>, claim: str
   return { kind: 'groups', groups: [...new Set(value)].sort() };
 }
 
-/** The claim of that name, which may have dots as URNs and URLs do, or else what is at that path. */
+/** The claim of that exact name, which may contain dots as URNs and URLs do, else the value at that path. */
 function valueAt(claims: object, claim: string): unknown {
   if (Object.hasOwn(claims, claim)) return (claims as Record<string, unknown>)[claim];
   const [name, inner] = Object.entries(claims).find(([name]) => claim.startsWith(`${name}.`)) ?? [''];
@@ -216,8 +216,8 @@ function isGroupName(value: unknown): value is string {
 }
 
 /**
- * Microsoft Entra's way to say that there are more groups than a token holds: `_claim_names` names the claim (OpenID Connect Core
- * 1.0, 5.6.2: distributed claims), or `hasgroups` is true.
+ * Microsoft Entra's mark for more groups than a token holds (overage): `_claim_names` names the claim (OpenID Connect
+ * Core 1.0, 5.6.2: distributed claims), or `hasgroups` is true.
  */
 function hasOverage(claims: Readonly<Record<string, unknown>>, claim: string): boolean {
   const { _claim_names: names, hasgroups } = claims;

@@ -1,4 +1,4 @@
-/** Organizations, and what holds for their members, whatever changes. */
+/** Organizations and memberships, and the invariants that every change must keep. */
 import type { Role } from '../access/permission.ts';
 import { invalidRequest, invalidState } from '../error.ts';
 import { isUsername } from '../people/person.ts';
@@ -12,7 +12,7 @@ export interface Organization {
   createdByUserId: string;
   createdAt: string;
   updatedAt: string;
-  /** How long access of its members lasts without a sign-in; null: as long as the installation says. */
+  /** How long members' access lasts without a sign-in; null: the installation's limit. */
   maxHoursWithoutSignIn: number | null;
 }
 
@@ -24,7 +24,7 @@ export interface Membership {
   lifecycleState: 'active';
   createdAt: string;
   updatedAt: string;
-  /** The last change by hand of what they hold, or the end that the last review gave, also to come; see `member-review.ts`. */
+  /** The last manual change of permissions, or the end that the last review gave, maybe in the future; see `member-review.ts`. */
   reviewFrom: string;
   username: {
     id: string;
@@ -36,21 +36,21 @@ export interface Membership {
   };
 }
 
-/** Throws `invalid_state` when an organization that is not retired would be left with this many owners: none. */
+/** Throws `invalid_state` if an organization that is not retired would be left without an owner. */
 export function checkOwners({ isRetired, owners }: { isRetired: boolean; owners: number }): void {
   if (isRetired || owners > 0) return;
   throw invalidState('This is the last owner. Make someone else an owner first.');
 }
 
-/** A login name of an organization, and whether it was used on a cluster: then it is its person's for good. */
+/** A login name in an organization; frozen once it was used on a cluster, and then its person's forever. */
 export interface HeldUsername {
   username: string;
   isFrozen: boolean;
 }
 
 /**
- * Throws where a person who holds the name `own` (undefined: none yet) cannot have `wanted`: `invalid_state` when theirs is
- * frozen or the wanted one is, or was, another person's, `invalid_request` when it cannot be a login name.
+ * Throws if a person whose login name is `own` (undefined: none yet) cannot have `wanted`: `invalid_state` if theirs
+ * is frozen or the wanted one is or was another person's, `invalid_request` for an invalid login name.
  */
 export function checkUsername(
   wanted: string,

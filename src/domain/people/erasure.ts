@@ -1,11 +1,11 @@
-/** What identifies a person, and the pseudonym that replaces it once they are erased, which leads to no person. */
+/** Erases people: the names that identify a person, and the pseudonyms that replace them, which cannot be traced back. */
 import type { AuditRecord, EntryTexts } from '../audit/audit.ts';
 
 export interface PersonNames {
   userId: string;
   /** Unique to this person: addresses, subjects at issuers, full names. */
   distinct: readonly string[];
-  /** May also be another person's: a first name, a login name. */
+  /** Possibly shared with other people: a first name, a login name. */
   common: readonly string[];
 }
 
@@ -16,7 +16,7 @@ export function erasedEmail(userId: string): string {
   return `erased-${ulidOf(userId)}@andromeda.invalid`;
 }
 
-/** The login name of an erased account where it was never used on a cluster. */
+/** The login name of an erased account that was never used on a cluster. */
 export function erasedUsername(userId: string): string {
   return `erased-${ulidOf(userId).slice(-16)}`;
 }
@@ -25,7 +25,7 @@ function ulidOf(userId: string): string {
   return userId.replace(/^user_/, '').toLowerCase();
 }
 
-/** Sorts names into unique and common ones; leaves out shown names of one or two letters, which occur in too many words. */
+/** Sorts names into unique and common ones; drops display names of one or two letters, which occur in too many texts. */
 export function personNames(
   userId: string,
   names: { unique: readonly string[]; shown: readonly (string | null)[] },
@@ -39,7 +39,7 @@ export function personNames(
   };
 }
 
-/** How an entry of the audit trail reads without the person. */
+/** Makes a function that returns an audit entry's texts without the person. */
 export function createEraser({ userId, distinct, common }: PersonNames): (entry: AuditRecord) => EntryTexts {
   const anywhere = mentionOf(distinct);
   const ofTheirs = mentionOf([...distinct, ...common]);
@@ -48,7 +48,7 @@ export function createEraser({ userId, distinct, common }: PersonNames): (entry:
     const isOwn = entry.actor_user_id === userId;
     const isTheirs = isOwn || entry.subject_user_id === userId;
     const without = (text: string) => replaceMentions(text, isTheirs ? ofTheirs : anywhere);
-    // What they typed themselves can hold anything.
+    // Session details contain text that the person typed, which can be anything.
     const isSession = isTheirs && entry.operation.startsWith('ssh.');
     return {
       target: without(target),
@@ -59,12 +59,12 @@ export function createEraser({ userId, distinct, common }: PersonNames): (entry:
   };
 }
 
-/** A text without the addresses and names that only the person has. */
+/** Removes the person's unique addresses and names from a text. */
 export function eraseFromText(text: string, { distinct }: PersonNames): string {
   return replaceMentions(text, mentionOf(distinct));
 }
 
-/** A JSON text without the addresses and names that only the person has. */
+/** Removes the person's unique addresses and names from a JSON text. */
 export function eraseFromJson(json: string, { distinct }: PersonNames): string {
   return replaceMentions(json, mentionOf(distinct.map((name) => JSON.stringify(name).slice(1, -1))));
 }
@@ -73,7 +73,7 @@ function replaceMentions(text: string, mention: RegExp | undefined): string {
   return mention ? text.replaceAll(mention, erasedText) : text;
 }
 
-/** Finds names where they stand for themselves, the longest first. */
+/** Matches names as whole words, the longest first. */
 function mentionOf(names: readonly string[]): RegExp | undefined {
   const longestFirst = names.filter((name) => name !== '').toSorted((a, b) => b.length - a.length);
   if (longestFirst.length === 0) return undefined;

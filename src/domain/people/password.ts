@@ -1,13 +1,13 @@
 /**
- * Which new passwords will do: long, and none of those that are tried first. Instead of a list of millions, what people
- * make such passwords of counts little: common words, their own name, years and other short numbers, rows of keys, repetition. So
- * `Passw0rd1234!!!` is three units and refused, and four words that do not belong together are enough.
+ * The rules for new passwords: long, and not easy to guess. Instead of a list of millions of passwords, the parts that
+ * people combine into such passwords count as one unit each: common words, the person's own name, years and other short
+ * numbers, keyboard rows, repetitions. So `Passw0rd1234!!!` is three units and refused; four unrelated words are enough.
  */
 import { DomainError } from '../error.ts';
 
 const fewest = 12;
 const most = 1024;
-/** Fewer units than this are tried first, however many characters they have. */
+/** Attackers try passwords of fewer units first, however many characters they have. */
 const fewestUnits = 5;
 
 const commonWords = new Set(
@@ -28,7 +28,7 @@ const commonWords = new Set(
   pass word this is my the you your for`.split(/\s+/),
 );
 
-/** What lies in a row, on keyboards and in the alphabet; read backwards too. */
+/** Sequences on keyboards and in the alphabet; also matched backwards. */
 const rows = [
   '01234567890',
   'abcdefghijklmnopqrstuvwxyz',
@@ -59,14 +59,14 @@ const leet: Record<string, string> = {
 };
 
 /**
- * Whether this may be a person's new password. Throws `invalid_parameter` with a sentence that says why not. `person` is
- * whose it is, so that their own name and address count little.
+ * Throws `invalid_parameter` with the reason if the password is not allowed. `person` is its owner, whose name and
+ * address count as single units.
  */
 export function checkNewPassword(
   password: string,
   person: { email: string; displayName?: string | undefined },
 ): void {
-  // As it is hashed: one password, however the keyboard composes it.
+  // Normalized as for hashing, so that the keyboard's composition of characters does not matter.
   const characters = [...password.normalize('NFKC')].length;
   if (characters < fewest || password.length > most) {
     throw refused(`A password has between ${fewest} and ${most} characters.`);
@@ -82,9 +82,9 @@ export function checkNewPassword(
   }
 }
 
-/** How many things an attacker has to guess: a known word or a row of keys is one, as is any other character. */
+/** The number of units an attacker has to guess: a known word or keyboard row is one, as is any other character. */
 function countUnits(password: string, known: ReadonlySet<string>): number {
-  // Past this much nothing is short of units, and the time taken stays small.
+  // Longer passwords always have enough units, and the limit bounds the computing time.
   const text = bare(password.slice(0, 100));
   const raw = repeated([...text]);
   const plain = raw.map((character) => leet[character] ?? character);
@@ -108,7 +108,7 @@ function countUnits(password: string, known: ReadonlySet<string>): number {
   return fewestTo.at(-1) ?? 0;
 }
 
-/** What the text repeats, but for one or two characters at its end; the text itself where it repeats nothing. */
+/** The repeated unit of a text that only repeats it, but for one or two characters at its end; else the text itself. */
 function repeated(text: string[]): string[] {
   for (let length = 1; length * 2 <= text.length - 2; length++) {
     if (text.slice(0, -2).every((character, at) => character === text[at % length]))
@@ -117,7 +117,7 @@ function repeated(text: string[]): string[] {
   return text;
 }
 
-/** Without what stands between words, and in small letters. */
+/** The text in lower case, without separators between words. */
 function bare(text: string): string {
   return text
     .normalize('NFKC')

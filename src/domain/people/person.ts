@@ -1,4 +1,4 @@
-/** People: everybody with an account. The ID of a person is `userId` in all of the code, and `user_…` on the wire. */
+/** People: everyone with an account. A person's ID is `userId` in all of the code, and `user_…` on the wire. */
 import { invalidRequest, invalidState } from '../error.ts';
 
 export interface Person {
@@ -8,16 +8,16 @@ export interface Person {
   /** In lower case. */
   email: string;
   displayName: string;
-  /** As the issuer said it at the first sign-in. */
+  /** The issuer's claim at the first sign-in. */
   preferredUsername: string | null;
   loginShell: string;
   lifecycleState: 'active' | 'deactivated';
   staffKeys: StaffKey[];
-  /** When what names them was replaced; null: it was not. RFC 3339. */
+  /** When the person's names were replaced; null: not erased. RFC 3339. */
   erasedAt: string | null;
-  /** When they last signed in, to the hour; null before the first time. RFC 3339. */
+  /** The last sign-in, to the hour; null before the first. RFC 3339. */
   signedInAt: string | null;
-  /** Until when their access does not lapse without a sign-in. */
+  /** Until this time, access does not lapse without a sign-in. */
   signInExemptUntil: string | null;
   createdAt: string;
   updatedAt: string;
@@ -25,22 +25,22 @@ export interface Person {
 
 const longest = 254;
 
-/** Whether `text` can be an address: something without spaces and invisible characters on both sides of one @. */
+/** True for a possible address: text without spaces and invisible characters on both sides of one @. */
 export function isEmail(text: string): boolean {
   return text.length <= longest && /^[^@\s\p{C}]+@[^@\s\p{C}]+$/u.test(text);
 }
 
 /**
- * An address, or a domain, as it is kept and compared: the letters A to Z are small. Other letters stay as they are, since
- * some that look alike become ASCII when folded (the Kelvin sign becomes k), and then two people are one.
+ * An address or domain as it is stored and compared: A to Z in lower case. Other letters stay, since folding turns
+ * some lookalikes into ASCII (the Kelvin sign becomes k), which would make one account of two people.
  */
 export function foldEmail(text: string): string {
   return text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
 }
 
 /**
- * The addresses in a text, as people paste them: of a spreadsheet, of a mail's header, one a line. Names around them are passed
- * over. `unread`: what looks like an address, and is none.
+ * The addresses in pasted text: a spreadsheet, a mail header, one per line. Names around them are skipped. `unread`:
+ * texts that look like an address and are none.
  */
 export function readEmails(text: string): { found: string[]; unread: string[] } {
   const all = text
@@ -54,8 +54,8 @@ export function readEmails(text: string): { found: string[]; unread: string[] } 
 const usernamePattern = /^[a-z][a-z0-9_-]{0,31}$/;
 
 /**
- * Names of accounts that a login node or a cluster has for itself. A person with such a name would collide with, or
- * be taken for, the machine's own.
+ * Account names that a login node or cluster uses itself. A person with such a name would collide with, or be taken
+ * for, a system account.
  */
 const reserved: ReadonlySet<string> = new Set(
   (
@@ -64,7 +64,7 @@ const reserved: ReadonlySet<string> = new Set(
   ).split(' '),
 );
 
-/** Whether `name` may be a person's login name: 1 to 32 characters, a lowercase letter first. */
+/** Checks a login name: 1 to 32 characters, a lowercase letter first. */
 export function isUsername(name: string): boolean {
   return usernamePattern.test(name) && !reserved.has(name);
 }
@@ -73,7 +73,7 @@ export function homeOf(username: string): string {
   return `/home/${username}`;
 }
 
-/** Login names made from an email address, best first, without end. */
+/** Login names derived from an email address, best first, an endless sequence. */
 export function* usernamesFromEmail(email: string): Generator<string> {
   const local = (email.split('@')[0] ?? '').toLowerCase().replace(/[^a-z0-9_-]/g, '');
   const stem = (local.replace(/^[^a-z]+/, '') || 'user').slice(0, 28);
@@ -85,13 +85,13 @@ export function* usernamesFromEmail(email: string): Generator<string> {
 
 const longestShell = 255;
 
-/** The login shell as a person asks for it (contract, `PUT /me/login-preferences`). Throws `invalid_request` when it cannot be one. */
+/** Validates the requested login shell (contract, `PUT /me/login-preferences`). Throws `invalid_request`. */
 export function parseLoginShell(shell: string): string {
   if (shell === '') throw invalidRequest('The shell is empty.');
   if (!shell.startsWith('/')) throw invalidRequest('The shell must be an absolute path, such as /bin/bash.');
   if (/[\p{C}\p{Zl}\p{Zp}]/u.test(shell))
     throw invalidRequest('The shell must not contain control or invisible characters.');
-  // It becomes a field of /etc/passwd on the clusters, where a colon ends it.
+  // The shell becomes a field of /etc/passwd on the clusters, where a colon ends it.
   if (shell.includes(':')) throw invalidRequest('The shell must not contain a colon.');
   if (shell.length > longestShell)
     throw invalidRequest(`The shell is longer than ${longestShell} characters.`);
@@ -111,7 +111,7 @@ const staffCatalog = [
 
 export type StaffKey = (typeof staffCatalog)[number]['key'];
 
-/** Whether someone with these keys holds `key`, inclusions followed. */
+/** True if someone with these keys holds `key`, inclusions followed. */
 export function holdsStaffKey(held: readonly string[], key: StaffKey): boolean {
   return staffCatalog.some(
     (known) =>
@@ -119,7 +119,7 @@ export function holdsStaffKey(held: readonly string[], key: StaffKey): boolean {
   );
 }
 
-/** Throws `invalid_state` when a change takes the last person away who can operate the installation. */
+/** Throws `invalid_state` if a change would leave the installation without an operator. */
 export function checkOperators({ before, after }: { before: boolean; after: boolean }): void {
   if (!before || after) return;
   throw invalidState('This is the last person with staff.operate. Give it to another first.');

@@ -1,4 +1,4 @@
-/** People as claims (OpenID Connect Core 1.0, section 5.1), and when a sign-in of theirs is over. */
+/** A person's claims (OpenID Connect Core 1.0, section 5.1), and the check that their sign-in is still valid. */
 import { randomBytes } from 'node:crypto';
 import type { JWTPayload } from 'jose';
 import type { Reader } from '../../../store/engine/index.ts';
@@ -13,13 +13,13 @@ export interface Claims {
   [claim: string]: string | boolean | undefined;
 }
 
-/** Carries the password's generation, in access tokens for the APIs. */
+/** The claim with the password's generation, in access tokens for the APIs. */
 const claimName = 'password_generation';
 
 /**
- * The person who signed in with the password of this generation; undefined when they are no longer active, or have no
- * password or a newer one. So a new password ends all earlier sessions. Without `generation`: the person, if they may sign
- * in now.
+ * The person who signed in with the password of this generation; undefined if they are deactivated, or have no
+ * password or a newer one, so that a new password ends all earlier sessions. Without `generation`: the person, if
+ * they may sign in now.
  */
 export async function findSignedIn(
   reader: Reader,
@@ -31,18 +31,18 @@ export async function findSignedIn(
   return account.passwordGeneration === generation ? account : undefined;
 }
 
-/** The ID of a new grant. It names the generation of the password, which so reaches every token of the sign-in. */
+/** The ID of a new grant. It contains the password's generation, which so reaches every token of the sign-in. */
 export function newGrantId({ passwordGeneration }: PasswordAccount): string {
   return `${passwordGeneration}.${randomBytes(24).toString('base64url')}`;
 }
 
-/** The generation that a token's grant is from; 0 where it names none, as before there were any. */
+/** The password generation of a token's grant; 0 for a grant from before there were generations. */
 export function generationOf(token: { grantId?: string | undefined } | object): number {
   const grantId = 'grantId' in token ? (token.grantId ?? '') : '';
   return Number(/^(\d+)\./.exec(grantId)?.[1] ?? 0);
 }
 
-/** What an access token carries of the generation of its grant, and how it is read again. */
+/** The access token's claim of its grant's password generation. */
 export function claimOfGeneration(token: object): Record<string, number> {
   return { [claimName]: generationOf(token) };
 }
@@ -56,7 +56,7 @@ export function claimsOf(account: PasswordAccount): Claims {
   return {
     sub: account.userId,
     email: account.email,
-    // The operator gives out addresses and passwords together, so an address here was verified by them.
+    // The operator gives out addresses and passwords together, and so has verified the address.
     email_verified: true,
     name: account.displayName,
     ...(account.preferredUsername === null ? {} : { preferred_username: account.preferredUsername }),

@@ -1,4 +1,4 @@
-/** oidc-provider's storage contract (its `adapter` option) on the store. */
+/** oidc-provider's storage contract (its `adapter` option), implemented on the store. */
 import type { Adapter, AdapterPayload, KoaContextWithOIDC, default as Provider } from 'oidc-provider';
 import { databaseTime } from '../../../store/engine/engine.ts';
 import type { Store } from '../../../store/engine/index.ts';
@@ -16,18 +16,18 @@ import {
 } from '../../../store/people/issuer-records.ts';
 import { sign } from './cookie.ts';
 
-/** The library's clock, which nothing can set: what it wrote an expiry by is what it is read by. */
+/** The library's clock, which cannot be replaced: expiry times are written and read by it. */
 export function librarySeconds(): number {
   return Math.floor(Date.now() / 1000);
 }
 
-/** How long a device code is still known after it expired, so that the device gets `expired_token` (RFC 8628). */
+/** Seconds for which an expired device code is still known, so that the device gets `expired_token` (RFC 8628). */
 const deviceCodeGrace = 600;
 
 export interface AdapterOptions {
   store: Store;
   rotation: Rotation;
-  /** The error of a record that two requests tried to use at once: only the database knows which was the first. */
+  /** The error for a record that two concurrent requests tried to use: the database decides which was first. */
   alreadyUsed(): Error;
 }
 
@@ -58,15 +58,15 @@ export function createAdapter(options: AdapterOptions, model: string): Adapter {
 }
 
 /**
- * What is different about refresh tokens: one is used up when its successor is saved, in the same transaction, and
- * answers again for a short while (`createRotation`).
+ * Overrides for refresh tokens: saving the successor consumes the token, in the same transaction, and a consumed
+ * token still works for a short while (`createRotation`).
  */
 function rotatingMethods(
   { store, rotation, alreadyUsed }: AdapterOptions,
   adapter: Adapter,
 ): Pick<Adapter, 'upsert' | 'find' | 'consume'> {
   const model = 'RefreshToken';
-  // By the one clock of all servers: a repeat may reach another than the first did.
+  // The database's clock, since a repeated request may reach another server than the first.
   const times = async () => ({
     now: Math.floor((await databaseTime(store.read)) / 1000),
     graceSeconds: repeatSeconds,
@@ -88,7 +88,7 @@ function rotatingMethods(
         ? record.payload
         : forLibrary(record);
     },
-    // The library asks for it just before it saves the successor.
+    // The library calls this just before it saves the successor, which consumes the token.
     consume: async () => {},
   };
 }
@@ -105,23 +105,23 @@ function forLibrary(record: IssuerRecord | undefined): AdapterPayload | undefine
     : { ...record.payload, consumed: record.consumedAt };
 }
 
-/** As long as a client may need to get through again: PostgreSQL's standby may take a minute to be promoted. */
+/** Long enough for a client to reconnect: promoting PostgreSQL's standby may take a minute. */
 export const repeatSeconds = 120;
 
 export type Rotation = ReturnType<typeof createRotation>;
 
 /**
- * Rotation of refresh tokens: each is good for one use, and its use makes a successor (RFC 9700, 4.14.2). The answer with
- * the successor can be lost, with the connection or with a killed process, and the client then has nothing but the used
- * token. So a successor is derived from its token with the issuer's key: the same token gives the same successor, and
- * nothing that could be stolen has to be stored for that. A used token answers again for `repeatSeconds`, and only while its
- * successor has not been used. After that its use ends the session: the token may be stolen. `key` is secret: with it, new
- * tokens can be computed from old ones.
+ * Rotation of refresh tokens: each is used once, and its use makes a successor (RFC 9700, 4.14.2). A response with
+ * the successor can get lost with the connection or the process, and the client then has only the used token. So a
+ * successor is derived from its token with the issuer's key: the same token yields the same successor, and no
+ * stealable secret has to be stored. A used token works again for `repeatSeconds`, but only while its successor is
+ * unused. After that, its use ends the session: the token may be stolen. `key` is secret: it allows computing new
+ * tokens from old ones.
  */
 export function createRotation(key: string, request: () => KoaContextWithOIDC | undefined) {
   return {
     successorOf: (refreshToken: string) => sign(key, 'refresh token', refreshToken),
-    /** The refresh token that the request under way uses; undefined when it uses none. */
+    /** The refresh token that the current request uses; undefined for none. */
     current: () => request()?.oidc.entities.RotatedRefreshToken?.jti,
   };
 }
@@ -130,7 +130,7 @@ interface MakesIds {
   generateTokenId(): string;
 }
 
-/** Lets the library name a successor as `rotation` does; the first token of a session stays random. */
+/** Makes the library use `rotation`'s ID for a successor; the first token of a session stays random. */
 export function nameSuccessors({ RefreshToken }: Provider, { current, successorOf }: Rotation): void {
   const tokens: MakesIds = RefreshToken.prototype as unknown as MakesIds;
   const { generateTokenId } = tokens;

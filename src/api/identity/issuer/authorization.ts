@@ -32,12 +32,12 @@ interface Asked {
 }
 
 export function createAuthorizationPages(options: PagesContext) {
-  // Each is two writes to disk.
+  // Each code takes two writes to disk.
   const codes = createRateLimiter({ burst: 30, everyMs: 2000 }, options.uptime);
   const context = { ...options, codes };
   const hasClient = options.clients.some((client) => client.web);
   return {
-    /** Resolves to false for a request that is none of its own. */
+    /** Resolves to false for a request to another page. */
     async show(exchange: Exchange): Promise<boolean> {
       const { pathname } = exchange.url;
       if (!hasClient) return false;
@@ -93,7 +93,7 @@ function requireAsked(
   return { client, query: String(query), state, scope: one('scope'), nonce, challenge };
 }
 
-/** Sends the browser back with a code, which is good once and for a minute. */
+/** Redirects the browser back with a code, which is valid once and for a minute. */
 async function answer(
   { provider, issuer, codes, log }: Context,
   { res, address }: Exchange,
@@ -135,7 +135,7 @@ async function answer(
   redirect(res, answerUri(issuer, client.web, { code: value, state }), { 'Set-Cookie': cookies });
 }
 
-/** With who answers (RFC 9207). */
+/** The redirect URI, with the issuer's identifier (RFC 9207). */
 function answerUri(issuer: URL, { redirectUri }: WebClient, parameters: Record<string, string>): string {
   const uri = new URL(redirectUri);
   for (const [name, value] of Object.entries({ ...parameters, iss: issuer.origin })) {
@@ -153,7 +153,7 @@ function sendSignIn(
   const carried = { name: 'request', value: query };
   const form = { clientName: client.name, action: '/auth/sign-in', carried };
   sendSignInForm(context, exchange, form, result, {
-    // Browsers hold the answer to a form to this as well, and the answer leads back to the console.
+    // Browsers apply form-action to the redirect after a form as well, which leads back to the console.
     'Content-Security-Policy': pageHeaders['Content-Security-Policy'].replace(
       "form-action 'self'",
       `form-action 'self' ${new URL(client.web.redirectUri).origin}`,
@@ -161,7 +161,7 @@ function sendSignIn(
   });
 }
 
-/** Signs the browser out where the ID token is of the person who is signed in with it, and sends it back. */
+/** Signs the browser out if the ID token is of the person signed in there, and redirects it back. */
 async function endSession({ clients, jwks, browsers }: Context, exchange: Exchange): Promise<void> {
   const { res, url, browser } = exchange;
   const claims = await compactVerify(

@@ -1,8 +1,8 @@
 /**
- * A browser and who is signed in with it: one signed cookie. It carries a random number that the forms are bound to
- * (against cross-site request forgery, before and after signing in), and after signing in the person, the time, and a
- * digest of their password hash, so that a new password ends it everywhere. What was signed out of is stored until the
- * cookie's time is over, so that a copy of the cookie is worth nothing either.
+ * A browser's session: one signed cookie. It contains a nonce that forms are bound to (against cross-site request
+ * forgery, before and after the sign-in), and after the sign-in the person, the time, and a digest of the password
+ * hash, so that a new password ends every session. Ended sessions are stored until the cookie expires, so that a copy
+ * of the cookie is useless too.
  */
 import { createHash, randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
@@ -52,7 +52,7 @@ export function createBrowsers({
       if (browser.authTime === undefined) return browser;
       return now() / 1000 - browser.authTime < sessionSeconds ? browser : fresh();
     },
-    /** A browser signed in; with a new number, so that a cookie planted before is worth nothing. */
+    /** Starts a session with a new nonce, so that a cookie planted before the sign-in is worthless. */
     signedIn: (account: PasswordAccount, hasFactor: boolean): Browser => ({
       ...fresh(),
       userId: account.userId,
@@ -74,7 +74,7 @@ export function createBrowsers({
   };
 }
 
-/** Whose sign-in is too old for access, or lacks a second factor, signs in again. */
+/** The signed-in person; undefined if the sign-in is too old for access or lacks a second factor, so they sign in again. */
 async function findAccount(
   { store, factors }: { store: Store; factors: SecondFactors },
   { userId, password = '', nonce, authTime = 0, hasFactor = false }: Browser,
@@ -89,7 +89,7 @@ async function findAccount(
   return (await findIssuerRecord(store.read, endedModel, nonce, librarySeconds())) ? undefined : account;
 }
 
-/** How a person has proved who they are (RFC 8176). */
+/** The authentication methods of the sign-in (RFC 8176). */
 export function methodsOf({ hasFactor }: Browser): string[] {
   return hasFactor ? ['pwd', 'mfa'] : ['pwd'];
 }
@@ -103,11 +103,11 @@ function digest(account: PasswordAccount): string {
 }
 
 const lifetimeSeconds = 180 * 24 * 3600;
-/** A shared browser knows several people; a cookie has a size. */
+/** A shared browser has several people's sign-ins; cookies are limited in size. */
 const mostPeople = 8;
 
 export interface KnownBrowser {
-  /** By which its own wrong passwords are counted. */
+  /** The key of the browser's own limit for wrong passwords. */
   id: string;
   userIds: readonly string[];
 }
@@ -115,8 +115,8 @@ export interface KnownBrowser {
 export type KnownBrowsers = ReturnType<typeof createKnownBrowsers>;
 
 /**
- * A browser that people have signed in with before: a signed cookie that names them, by which their sign-ins are
- * distinguished from the guesses of others. It is no sign-in, and outlives signing out.
+ * Remembers the people who signed in with a browser before, in a signed cookie: their attempts are then distinguished
+ * from guesses by others. It grants no sign-in, and outlives signing out.
  */
 export function createKnownBrowsers(options: { key: string; secure: boolean }) {
   const cookie = createCookie<KnownBrowser>({ ...options, name: 'andromeda-known', maxAge: lifetimeSeconds });

@@ -1,6 +1,6 @@
 /**
- * The programs that may ask people to sign in, all our own: public ones (RFC 8252), on the device flow only, and the web
- * console, which keeps a secret and uses the authorization code flow.
+ * The OAuth clients, all our own: public clients (RFC 8252) that use only the device flow, and the web console, which
+ * has a secret and uses the authorization code flow.
  */
 import type { ClientMetadata } from 'oidc-provider';
 import { invalidState } from '../../../domain/error.ts';
@@ -8,13 +8,10 @@ import { isId } from '../../../domain/id.ts';
 
 const deviceCodeGrant = 'urn:ietf:params:oauth:grant-type:device_code';
 
-/** Every scope there is; what else is asked for is dropped. */
+/** All supported scopes; others in a request are dropped. */
 export const scopes = ['openid', 'offline_access', 'email', 'profile'];
 
-/**
- * The resource (RFC 8707) that both APIs are: an absolute URI, as the library wants one, for the audience that the
- * tokens carry.
- */
+/** The resource (RFC 8707) of both APIs: the library requires an absolute URI for the tokens' audience. */
 export const apiResource = 'urn:andromeda:apis';
 
 export interface IssuerClient {
@@ -22,7 +19,7 @@ export interface IssuerClient {
   name: string;
   meaning: string;
   callsApis: boolean;
-  /** Granted whether or not it was asked for. */
+  /** Scopes that are always granted, requested or not. */
   always: string[];
   web?: WebClient;
 }
@@ -35,14 +32,14 @@ export interface WebClient {
 
 export const consoleClientId = 'andromeda-console';
 
-/** Where the console at this URL expects browsers back (src/console/server/index.ts). */
+/** The console's redirect addresses for its URL (src/console/server/index.ts). */
 export function consoleAddresses(url: string): Omit<WebClient, 'secret'> {
   return { redirectUri: `${url}/sign-in/callback`, signedOutUri: `${url}/signed-out` };
 }
 
 const actsAsYou = 'It will act as you in Andromeda, with all your permissions,';
 
-/** The clients of an installation. Throws `invalid_state` where two of them, or one and a person, have the same ID. */
+/** The clients of an installation. Throws `invalid_state` for a client ID that is used twice or could be a person's. */
 export function issuerClients(
   cliClientId: string,
   kubernetesClientId: string | undefined,
@@ -62,7 +59,7 @@ export function issuerClients(
       name: 'kubectl',
       meaning: 'It will act as you on the Kubernetes clusters that you have access to.',
       callsApis: false,
-      // The API server takes the user's name from the ID token, and a kubeconfig rarely asks for more than openid.
+      // The API server reads the user's name from the ID token, and kubeconfigs rarely request more than openid.
       always: ['openid', 'email'],
     },
     web && {
@@ -73,7 +70,7 @@ export function issuerClients(
       web,
     },
   ].filter((one) => one !== false && one !== undefined);
-  // A token whose subject equals its client is a service account's.
+  // A token whose subject equals its client counts as a service account's.
   const taken = clients.find(({ id }) => isId('user', id));
   if (taken) throw invalidState(`${taken.id} is the ID of a user, not of a client.`);
   return clients;
@@ -86,7 +83,7 @@ function requireOwnIds(cliClientId: string, kubernetesClientId: string | undefin
     throw invalidState(`${consoleClientId} is the client ID of the web console; choose another.`);
 }
 
-/** Scopes granted to a client that asked for `requested`: what there is of them, and what it always gets. */
+/** The granted scopes: those requested that exist, and those that the client always gets. */
 export function grantedScopes(client: IssuerClient, requested: string): string[] {
   const asked = new Set([...requested.split(' '), ...client.always]);
   return scopes.filter((scope) => asked.has(scope));

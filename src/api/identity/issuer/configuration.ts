@@ -1,4 +1,4 @@
-/** How oidc-provider is set up. Every callback that has a default is given: the defaults print notices. */
+/** The configuration of oidc-provider. Every callback that has a default is set, since the defaults print notices. */
 import { type Configuration, errors, type KoaContextWithOIDC } from 'oidc-provider';
 import type { Store } from '../../../store/engine/index.ts';
 import { claimOfGeneration, claimsOf, findSignedIn, generationOf } from './accounts.ts';
@@ -10,12 +10,12 @@ import { errorPage, pageHeaders, remoteAddress } from './pages.ts';
 const minute = 60;
 const day = 24 * 60 * minute;
 
-/** In seconds. */
+/** Lifetimes in seconds. */
 const lifetimes = {
   AccessToken: accessTokenSeconds,
   AuthorizationCode: minute,
   DeviceCode: 10 * minute,
-  /** A session is over when its grant is, used or not, and when its token was not used for so long. */
+  /** The grant's end is the session's absolute limit; the refresh token's is its limit of inactivity. */
   Grant: 180 * day,
   RefreshToken: 30 * day,
   IdToken: idTokenSeconds,
@@ -23,7 +23,7 @@ const lifetimes = {
   Session: day,
 };
 
-/** RP-initiated logout, of which the page is ours (authorization.ts). */
+/** RP-initiated logout, with a page of ours (authorization.ts). */
 export const endSessionPath = '/session/end';
 
 export interface ConfigurationOptions {
@@ -47,7 +47,7 @@ export function configuration(options: ConfigurationOptions): Configuration {
     clients: clients.map(clientMetadata),
     clientAuthMethods: hasWeb ? ['none', 'client_secret_basic'] : ['none'],
     clientBasedCORS: () => false,
-    // A client sees here whether the address that it was given is one of ours (RFC 9728, section 4).
+    // A client checks here that the address it was given is one of ours (RFC 9728, section 4).
     discovery: {
       protected_resources: resources,
       ...(hasWeb && { end_session_endpoint: `${origin}${endSessionPath}` }),
@@ -59,21 +59,21 @@ export function configuration(options: ConfigurationOptions): Configuration {
       email: ['email', 'email_verified'],
       profile: ['name', 'preferred_username'],
     },
-    // A client that reads the ID token only (kubectl) finds the email in it.
+    // Includes the email in the ID token, for clients that read nothing else (kubectl).
     conformIdTokenClaims: false,
     async findAccount(_ctx, sub, token) {
       const account = await findSignedIn(store.read, sub, token && generationOf(token));
       return account && { accountId: account.userId, claims: async () => claimsOf(account) };
     },
     async extraTokenClaims(ctx, token) {
-      // An opaque token (no audience) is looked up, never read.
+      // An opaque token (no audience) is looked up in the store, not parsed.
       if (!('aud' in token) || !token.aud || !('accountId' in token)) return undefined;
       const account = await findSignedIn(store.read, token.accountId);
       if (!account) return undefined;
       const { sub: _sub, ...claims } = claimsOf(account);
       return { ...claims, ...claimOfGeneration(token), ...claimOfSignIn(ctx.oidc.entities) };
     },
-    // A person who approved expects to stay signed in, whether or not the client asked for offline_access.
+    // A person who approved expects to stay signed in, even if the client did not request offline_access.
     issueRefreshToken: async () => true,
     // Public clients: every refresh token is good for one use (adapter.ts).
     rotateRefreshToken: true,
@@ -87,14 +87,14 @@ export function configuration(options: ConfigurationOptions): Configuration {
   };
 }
 
-/** When the person signed in, which a refresh does not change (RFC 9068, 2.2.1). */
+/** The time of the person's sign-in, which a refresh does not change (RFC 9068, 2.2.1). */
 function claimOfSignIn(entities: KoaContextWithOIDC['oidc']['entities']): { auth_time?: number } {
   const { RefreshToken, DeviceCode, AuthorizationCode } = entities;
   const authTime = (RefreshToken ?? DeviceCode ?? AuthorizationCode)?.authTime;
   return authTime === undefined ? {} : { auth_time: authTime };
 }
 
-/** The library's features other than the device flow's pages: as few as clients need. */
+/** Enabled features of the library, apart from the device flow's pages: as few as clients need. */
 function features({
   clients,
   audience,
@@ -135,7 +135,7 @@ function features({
   };
 }
 
-/** What the approval page shows of the device that asked. The device chose the text, so it is cut to a length that fits. */
+/** The address and program of the requesting device, for the approval page. The device chose the text, so its length is cut. */
 function deviceInfo(ctx: KoaContextWithOIDC): { ip: string; ua: string } {
   return { ip: remoteAddress(ctx.req), ua: ctx.get('user-agent').slice(0, 200) };
 }

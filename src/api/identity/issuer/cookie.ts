@@ -1,8 +1,8 @@
-/** A signed cookie: JSON that only we can have written. */
+/** Signed cookies: JSON with an HMAC, so that only this service can have written it. */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 
-/** The cookie of this name, signed with `key`. `maxAge` in seconds; left out: until the browser is closed. */
+/** A cookie of this name, signed with `key`. `maxAge` in seconds; absent: a session cookie. */
 export function createCookie<T>(options: { key: string; secure: boolean; name: string; maxAge?: number }) {
   const { key, secure, maxAge } = options;
   // __Host- keeps other hosts of the domain from setting it (RFC 6265bis, 4.1.3.2); it needs TLS.
@@ -26,12 +26,12 @@ export function createCookie<T>(options: { key: string; secure: boolean; name: s
   };
 }
 
-/** A text that only we can make, for one purpose. */
+/** An HMAC of a text for one purpose, which only this service can make. */
 export function sign(key: string, purpose: string, text: string): string {
   return createHmac('sha256', key).update(`${purpose}\n${text}`).digest('base64url');
 }
 
-/** Whether two texts are the same, in a time that does not depend on where they differ. */
+/** Compares two texts in constant time. */
 export function isSame(a: string, b: string): boolean {
   const [left, right] = [Buffer.from(a), Buffer.from(b)];
   return left.length === right.length && timingSafeEqual(left, right);

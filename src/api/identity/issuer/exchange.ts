@@ -1,4 +1,4 @@
-/** A request to one of our pages, and what the pages have in common. */
+/** A request to one of the issuer's pages, and the context that its pages share. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { JSONWebKeySet } from 'jose';
 import type { default as Provider } from 'oidc-provider';

@@ -1,10 +1,10 @@
 /**
- * The embedded OpenID issuer, for installations that have none: people with an email and a password sign their
+ * The embedded OpenID issuer, for installations without one: people with an email and a password sign their
  * terminals in by the device flow (RFC 8628).
  *
- * Owns: the OpenID endpoints (oidc-provider behind a list of what may pass), the pages, the signing keys, passwords
- * being checked. Must not: decide what a person may do, make accounts, listen (`app.ts` hands it requests), or be
- * needed where `identity.issuer` names another issuer; other folders know it only by its URL and tokens.
+ * Owns: the OpenID endpoints (oidc-provider behind a list of allowed routes), the pages, the signing keys, the check
+ * of passwords. Must not: decide permissions, create accounts, listen (`app.ts` passes requests in), or be needed if
+ * `identity.issuer` names another issuer; other folders know it only by its URL and tokens.
  *
  *     POST /device/auth            the terminal gets a device code and a user code       library
  *     GET  /device?user_code=…     the person signs in, then approves                    device/pages.ts
@@ -56,41 +56,41 @@ export interface IssuerOptions {
   consoleUrl?: string;
   /** The URLs of the APIs that access tokens are for, which a client may name as `resource` (RFC 8707). */
   resources?: readonly string[];
-  /** Whom a second factor is asked of; of no one when left out. */
+  /** The people who need a second factor; none if absent. */
   secondFactor?: FactorPolicy;
   proxies?: TrustedProxies;
-  /** Those that protect passwords and codes; of this process alone when left out. */
+  /** Rate limits for passwords and codes; limits of this process alone if absent. */
   limits?: Limits | undefined;
   log: Logger;
-  /** For browser sessions and throttling. Tokens and codes go by the library's `Date.now`. */
+  /** The clock of browser sessions and rate limits. Tokens and codes use the library's `Date.now`. */
   clock?: Clock;
 }
 
 export interface Issuer {
   handle(req: IncomingMessage, res: ServerResponse): void;
   readonly jwks: JSONWebKeySet;
-  /** Signs with other keys from now on. What protects cookies stays. */
+  /** Replaces the signing keys. The key that protects cookies stays. */
   useKeys(keys: IssuerKeys): void;
   console: { clientId: string; secret: string };
-  /** The secret in a link with which a person sets a password, and the link; the same for the same command. */
+  /** The secret for setting a password, and the link with it; the same command gets the same ones. */
   passwordLink(userId: string, command: string): { token: string; url: string };
-  /** Whether the password was changed since the sign-in that an access token of these claims is from. */
+  /** Whether the password has changed since the sign-in that an access token with these claims is from. */
   isSignInOver(userId: string, claims: JWTPayload): Promise<boolean>;
-  /** Loads what a first request would otherwise wait for. */
+  /** Loads modules that the first request would otherwise wait for. */
   warm(): Promise<void>;
 }
 
-/** Makes the issuer ready to be handed requests. Throws `invalid_state` when the URL will not do. */
+/** Makes the issuer, which then takes requests. Throws `invalid_state` for an unusable URL. */
 export async function createIssuer(options: IssuerOptions): Promise<Issuer> {
   const { store, log, consoleUrl } = options;
   const url = parseIssuerUrl(options.url);
   let { keys } = options;
-  // Both ends derive it, in this process or in another with the same keys: it need not be configured or sent.
+  // Issuer and console each derive it, in this process or in another with the same keys: it is neither configured nor sent.
   const consoleSecret = sign(keys.cookie, 'client secret', consoleClientId);
   const web = consoleUrl && { secret: consoleSecret, ...consoleAddresses(consoleUrl) };
   const clients = issuerClients(options.cliClientId, options.kubernetesClientId, web || undefined);
   const openWith = createOpener(options, { url, clients, cookieKey: keys.cookie });
-  // The library takes a quarter of a second to load, which nothing but a sign-in should wait for.
+  // Lazy: the library takes a quarter of a second to load, which only sign-ins should wait for.
   let opened: Promise<RequestListener> | undefined;
   const open = () => {
     opened ??= openWith(keys);
@@ -129,7 +129,7 @@ export async function createIssuer(options: IssuerOptions): Promise<Issuer> {
   };
 }
 
-/** How requests are answered with some keys; what counts and remembers is the same with all of them. */
+/** Makes the request handler for a set of keys; limits and caches are shared between all sets. */
 function createOpener(
   options: IssuerOptions,
   { url, clients, cookieKey }: { url: URL; clients: IssuerClient[]; cookieKey: string },
@@ -168,12 +168,12 @@ function parseIssuerUrl(text: string): URL {
   );
 }
 
-/** Which request goes where. What is not listed does not exist: the library has pages that we do not want. */
+/** Routes of the library that are allowed. Any other is answered with 404: the library has pages that we do not want. */
 const libraryRoutes = new Set([
   'GET /.well-known/openid-configuration',
   'GET /.well-known/oauth-authorization-server',
   'GET /jwks',
-  // No client may use it; the library answers so, on our page.
+  // No client may use it; the library answers with an error, on our page.
   'GET /auth',
   'POST /device/auth',
   'POST /token',
@@ -194,7 +194,7 @@ interface RequestHandlerOptions {
 
 function createRequestHandler(options: RequestHandlerOptions): RequestListener {
   const { url: issuer, proxies, devicePages, userInfo, library, log, uptime } = options;
-  // Every device code is a write to disk that anybody can ask for.
+  // Each device code is a write to disk that anyone can trigger.
   const deviceCodes = createRateLimiter({ burst: 60, everyMs: 1000 }, uptime);
   const allDeviceCodes = createRateLimiter({ burst: 3000, everyMs: 20 }, uptime);
   const mayStartDevice = (source: string) => {
@@ -248,7 +248,7 @@ function answerFault(req: IncomingMessage, res: ServerResponse, error: unknown, 
   }
 }
 
-/** Programs ask for the library's routes, and people with a browser for all others. */
+/** Programs call the library's routes, browsers all others. */
 function isPage({ method, url = '' }: IncomingMessage): boolean {
   const [path] = url.split('?');
   return path === '/auth' || !libraryRoutes.has(`${method} ${path}`);
@@ -259,8 +259,8 @@ const notFound = messagePage('There is nothing here', 'The address is not one of
 type UserInfo = (req: IncomingMessage, res: ServerResponse) => Promise<boolean>;
 
 /**
- * UserInfo (OpenID Connect Core 1.0, section 5.3) for the JWT access tokens of both APIs: oidc-provider answers there
- * only for opaque ones. Resolves to false where the library has to answer.
+ * UserInfo (OpenID Connect Core 1.0, section 5.3) for the JWT access tokens of both APIs; oidc-provider answers only
+ * for opaque ones. Resolves to false if the library has to answer.
  */
 function createUserInfo({
   reader,

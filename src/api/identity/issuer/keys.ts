@@ -1,6 +1,6 @@
 /**
- * The issuer's secrets: the key that signs tokens and the one that protects cookies and forms. Losing them signs everybody out,
- * nothing worse.
+ * The issuer's secrets: the key that signs tokens and the key that protects cookies and forms. Their loss signs
+ * everyone out, nothing worse.
  */
 import { generateKeyPair, randomBytes } from 'node:crypto';
 import { promisify } from 'node:util';
@@ -11,9 +11,9 @@ import { allKeys, type HeldKeys, spoiltKeyAdvice } from '../../../domain/key-rot
 
 const minute = 60;
 
-/** Good for a few minutes only: nothing but time ends an access token (RFC 9068 has no revocation). */
+/** Short, since an access token cannot be revoked and only expires (RFC 9068). */
 export const accessTokenSeconds = 10 * minute;
-/** A Kubernetes API server does not ask whether an ID token is still valid. */
+/** Short, since a Kubernetes API server does not check whether an ID token was revoked. */
 export const idTokenSeconds = 10 * minute;
 
 export interface IssuerKeys {
@@ -22,7 +22,7 @@ export interface IssuerKeys {
   cookie: string;
 }
 
-/** Signs with the one that is used, and publishes the others that hold. */
+/** The used key signs; the other valid keys are published too. */
 export function issuerKeysOf(held: HeldKeys<IssuerKeys>): IssuerKeys {
   return { ...held.used, signing: allKeys(held).flatMap(({ signing }) => signing) };
 }
@@ -31,20 +31,20 @@ export function publicKeys({ signing }: IssuerKeys): { keys: JWK[] } {
   return { keys: signing.map(({ kty, n, e, kid, alg, use }) => ({ kty, n, e, kid, alg, use }) as JWK) };
 }
 
-/** A new key as it is kept. What protects cookies is that of the one before: sign-ins go on. */
+/** A new key in its stored form. It keeps the former cookie key, so that sign-ins continue. */
 export async function makeIssuerKey(former?: IssuerKeys): Promise<string> {
   const cookie = former?.cookie ?? randomBytes(32).toString('base64url');
   return `${JSON.stringify({ signing: [await makeSigningKey()], cookie } satisfies IssuerKeys)}\n`;
 }
 
-/** RSA and RS256, because that is what the Kubernetes API server accepts by default. */
+/** RSA and RS256, since the Kubernetes API server accepts those by default. */
 async function makeSigningKey(): Promise<JWK> {
   const { privateKey } = await promisify(generateKeyPair)('rsa', { modulusLength: 2048 });
   const jwk: JWK = privateKey.export({ format: 'jwk' });
   return { ...jwk, kid: await calculateJwkThumbprint(jwk), alg: 'RS256', use: 'sig' };
 }
 
-/** Throws `invalid_state` with a sentence that begins with `name`. It quotes nothing of the text. */
+/** Throws `invalid_state` with a sentence that begins with `name`. It quotes no part of the secret text. */
 export function parseIssuerKeys(text: string, name: string): IssuerKeys {
   try {
     const { signing, cookie } = JSON.parse(text) as Partial<IssuerKeys>;

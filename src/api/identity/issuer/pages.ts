@@ -1,13 +1,13 @@
-/** The issuer's own pages, as HTML, requests to them, and answers, every one with the same headers. */
+/** The HTML of the issuer's own pages, their requests, and their responses, which all have the same security headers. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { html, layout, problem, styleHash } from '../../../lib/pages.ts';
 import { sendJson } from '../../../lib/response.ts';
 import { clientAddress, type TrustedProxies } from '../../../lib/source-address.ts';
 
-/** Email and password. Which of the two was wrong is never said. */
+/** The email and password form. It never says which of the two was wrong. */
 export function signInPage(page: {
   clientName: string;
-  /** Where the form goes, and what it carries of the sign-in that it is for. */
+  /** The form's target, and the hidden field with the request that it signs in for. */
   action: string;
   carried: { name: string; value: string };
   csrf: string;
@@ -36,7 +36,7 @@ ${problem(page.message)}
   );
 }
 
-/** Who asks, from where, and the code to compare: the only defence against a link sent by an attacker (RFC 8628, 5.4). */
+/** Shows the program, its address and the code to compare: the only defence against an attacker's link (RFC 8628, 5.4). */
 export function approvalPage(page: {
   clientName: string;
   platform: string | undefined;
@@ -123,7 +123,7 @@ export function passwordChangedPage(): string {
   );
 }
 
-/** Anything that has no page of its own. `description` is plain text, as OAuth's `error_description`. */
+/** The page of any other error. `description` is plain text, as OAuth's `error_description`. */
 export function errorPage(error: string, description: string | undefined): string {
   if (error === 'server_error') {
     return messagePage(
@@ -170,14 +170,14 @@ export function sendPage(
 
 export const retryHeaders = { 'Retry-After': '1' };
 
-/** Answers 503: the service cannot answer at the moment, through no fault of the caller. */
+/** Answers 503: the service is unavailable at the moment, without the caller's fault. */
 export function sendUnavailable(res: ServerResponse, message: string, as: 'page' | 'json'): void {
   const error = { error: 'temporarily_unavailable', error_description: message };
   if (as === 'json') sendJson(res, 503, error, retryHeaders);
   else sendPage(res, 503, messagePage('Try again in a moment', message), retryHeaders);
 }
 
-/** To another page of ours, with GET. `location` is a path. */
+/** Redirects to another page of ours, with GET. `location` is a path. */
 export function redirect(
   res: ServerResponse,
   location: string,
@@ -192,14 +192,14 @@ export const mostBodyBytes = 16 * 1024;
 
 const addresses = new WeakMap<IncomingMessage, string>();
 
-/** The address that a request came from, as it was when `pinToIssuer` saw it. */
+/** The source address of a request, as `pinToIssuer` saw it. */
 export function remoteAddress(req: IncomingMessage): string {
   return addresses.get(req) ?? '';
 }
 
 /**
- * Makes a request look as if it came straight to the issuer's own URL, whatever the caller or a proxy wrote: the
- * library builds every address that it hands out from these headers.
+ * Rewrites a request's host and protocol to the issuer's own URL, regardless of the caller's or proxy's headers: the
+ * library builds every URL that it returns from these headers.
  */
 export function pinToIssuer(req: IncomingMessage, issuer: URL, proxies: TrustedProxies): void {
   addresses.set(req, clientAddress(proxies, req));
@@ -207,11 +207,11 @@ export function pinToIssuer(req: IncomingMessage, issuer: URL, proxies: TrustedP
   delete req.headers['x-forwarded-for'];
   delete req.headers.forwarded;
   delete req.headers['x-forwarded-host'];
-  // Read only when the library is configured for a proxy that does TLS (`provider.proxy`).
+  // The library reads it only if configured for a TLS proxy (`provider.proxy`).
   req.headers['x-forwarded-proto'] = issuer.protocol.replace(':', '');
 }
 
-/** The fields of a posted form, or undefined when it is no form or larger than `mostBodyBytes`. */
+/** The fields of a posted form; undefined for any other content, and for one larger than `mostBodyBytes`. */
 export async function readForm(req: IncomingMessage): Promise<URLSearchParams | undefined> {
   const type = req.headers['content-type'] ?? '';
   if (!/^application\/x-www-form-urlencoded\s*(;|$)/i.test(type)) return undefined;

@@ -1,4 +1,4 @@
-/** The library, set up and quiet. Loaded lazily, with everything that imports oidc-provider. */
+/** Creates the configured oidc-provider without its console output. Loaded lazily, with everything that imports oidc-provider. */
 import { createHash } from 'node:crypto';
 import type { EventEmitter } from 'node:events';
 import Provider, { type KoaContextWithOIDC } from 'oidc-provider';
@@ -23,10 +23,10 @@ export function createProvider({
   const rotation = createRotation(rest.keys.cookie, () => Provider.ctx);
   const provider = new Provider(url.origin, configuration({ ...rest, rotation, origin: url.origin }));
   nameSuccessors(provider, rotation);
-  // Where the URL is https and the socket is not, a proxy does TLS, and the addresses in answers must say https. The
-  // headers it reads are the ones that `pinToIssuer` wrote, never the caller's.
+  // With an https URL and a plain socket, a proxy does TLS, and URLs in responses must be https. The headers that the
+  // library reads for that were written by `pinToIssuer`, never by the caller.
   provider.proxy = url.protocol === 'https:';
-  // For errors outside the library's own handlers, which report theirs as `server_error`.
+  // Handles errors outside the library's own handlers, which report theirs as `server_error`.
   provider.use(async (ctx, next) => {
     try {
       await next();
@@ -42,17 +42,17 @@ export function createProvider({
 }
 
 function logEvents(provider: Provider, log: Logger): void {
-  // Koa would print it. (Its own event, which the library's types leave out.)
+  // Without a listener, Koa prints the error. (The event is Koa's, so the library's types lack it.)
   const koa: EventEmitter = provider;
   koa.on('error', (error) => log.error('issuer.request.failed', { error }));
   provider.on('server_error', (ctx, error) => {
     log.error('issuer.request.failed', { error });
-    // The library knows no better than "oops! something went wrong", on which a client cannot act.
+    // The library's own text, "oops! something went wrong", does not help a client.
     if (isUnavailable(error)) answerUnavailable(ctx, error);
   });
   provider.on('grant.revoked', (ctx: KoaContextWithOIDC, grantId: string) => {
     const clientId = ctx.oidc.client?.clientId;
-    // Either the terminal signed out, or a code or token was used twice: then it may be stolen.
+    // Either the terminal signed out, or a code or token was used twice and may be stolen.
     if (ctx.path === '/token')
       log.warn('issuer.token.reused', { clientId, grantId, address: remoteAddress(ctx.req) });
     else log.info('issuer.signed_out', { clientId, grantId });
@@ -72,9 +72,9 @@ function answerUnavailable(
   ctx.body = { error: 'temporarily_unavailable', error_description: message };
 }
 
-/** Seconds between two polls, as the device authorization response names them (section 3.2). */
+/** Seconds between two polls, as in the device authorization response (section 3.2). */
 const pollInterval = 5;
-/** Networks and timers are not exact: a device that waits five seconds may be seen after a little less. */
+/** Tolerance for networks and timers: a device that waits five seconds may arrive slightly earlier. */
 const toleranceMs = 500;
 
 const spacingMs = pollInterval * 1000 - toleranceMs;
@@ -83,7 +83,7 @@ const polls: Limit = {
   backOff: { free: 1, firstMs: spacingMs, mostMs: spacingMs, forgetMs: 10 * 60_000 },
 };
 
-/** Whether a device code was polled less than the interval ago; counts this poll. */
+/** Counts a poll; true if the device code's previous poll was less than the interval ago. */
 function isTooSoon(limits: Limits, deviceCode: string): Promise<boolean> {
   const key = createHash('sha256').update(deviceCode).digest('base64url');
   return limits.change({ poll: { limit: polls, key } }, ({ poll }) => {
@@ -94,9 +94,9 @@ function isTooSoon(limits: Limits, deviceCode: string): Promise<boolean> {
 }
 
 /**
- * Middleware around the library: adds `interval` to the device authorization response, and answers "slow_down" to devices that ask
- * too often (RFC 8628, section 3.5), which oidc-provider never does. Only answers of `authorization_pending` are counted, so a
- * guessed device code takes no memory here and an approved one is never held back.
+ * Middleware around the library: adds `interval` to the device authorization response, and answers "slow_down" to devices
+ * that poll too often (RFC 8628, section 3.5), which oidc-provider never does. Only responses of `authorization_pending`
+ * are counted, so that a guessed device code takes no memory and an approved one is never delayed.
  */
 function pollingMiddleware(limits: Limits) {
   return async (ctx: KoaContextWithOIDC, next: () => Promise<unknown>): Promise<void> => {
@@ -105,7 +105,7 @@ function pollingMiddleware(limits: Limits) {
     if (typeof body !== 'object' || body === null) return;
     if ('device_code' in body) ctx.body = { ...body, interval: pollInterval };
     if (!('error' in body)) return;
-    // What clients ask again and again until a person has approved is no refusal.
+    // Polling until a person approves is normal and not logged as a refusal.
     if (body.error !== 'authorization_pending') return noteRefusal(ctx.res, `${ctx.path}: ${body.error}`);
     const deviceCode = ctx.oidc.params?.device_code;
     if (typeof deviceCode !== 'string' || !(await isTooSoon(limits, deviceCode))) return;

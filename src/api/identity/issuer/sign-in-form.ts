@@ -1,4 +1,4 @@
-/** The form of email and password, and of the step after it: the pages, and what they come to when they are posted. */
+/** The sign-in form (email and password) and the second step: their pages, and the results of posting them. */
 import { DomainError } from '../../../domain/error.ts';
 import type { PasswordAccount } from '../../../store/people/identities.ts';
 import { beginStep, type Step, sendStep, takeStep } from './account/second-step.ts';
@@ -11,7 +11,7 @@ export type FormResult =
   | { outcome: 'signed_in'; account: PasswordAccount; browser: Browser; cookies: string[] }
   | Unfinished;
 
-/** Another page is shown before anything is signed in. */
+/** The sign-in is incomplete, and another page follows. */
 export type Unfinished =
   | { outcome: 'refused'; status: number; email: string; message: string; headers: Record<string, string> }
   | { outcome: 'step'; step: Step };
@@ -83,7 +83,7 @@ async function takePassword(
   }
 }
 
-/** Sends the page with the form, or what comes of it where that is not a sign-in yet. */
+/** Sends the sign-in form, or the page that follows an incomplete sign-in. */
 export function sendSignInForm(
   { browsers }: PagesContext,
   { res, browser }: Exchange,

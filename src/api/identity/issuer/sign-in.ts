@@ -29,7 +29,7 @@ interface SignInAttempt {
   email: string;
   password: string;
   address: string;
-  /** The browser, where a person has signed in with it before. */
+  /** The browser, if a person has signed in with it before. */
   browser?: KnownBrowser | undefined;
 }
 
@@ -46,25 +46,25 @@ const accounts: Limit = {
   backOff: { free: 20, firstMs: 1000, mostMs: 30_000, forgetMs: hour },
 };
 const addresses: Limit = { name: 'sign-ins of address', rate: { burst: 50, everyMs: 1000 } };
-/** No limit: the addresses that failed lately. Guesses past the account's limit cost an address each. */
+/** Not a limit, but the record of addresses with a recent failure. It makes guesses beyond the account's limit cost an address each. */
 const failed: Limit = { name: 'failed sign-in of address', rate: { burst: 1, everyMs: 10 * 60_000 } };
 const browsers: Limit = { name: 'sign-in with browser', rate: { burst: 20, everyMs: 30_000 } };
-/** No limit: from where a person has signed in of late, as long as its one try is not given back. */
+/** Not a limit, but the record of addresses from which a person has signed in recently, until its one use is undone. */
 const known: Limit = { name: 'signed in from address', rate: { burst: 1, everyMs: 90 * 24 * hour } };
 
 interface Admitted {
-  /** It was none. */
+  /** Takes the attempt back: no password was checked. */
   undo(): Promise<void>;
   succeeded(): Promise<void>;
 }
 
-/** The attempts of one issuer. Throws `service_unavailable` when too many passwords are being checked already. */
+/** The sign-in attempts of one issuer. Throws `service_unavailable` while too many passwords are being checked. */
 export function createSignIn(reader: Reader, limits: Limits) {
   return async ({ email, password, address, browser }: SignInAttempt): Promise<SignInResult> => {
     const found = await findPassword(reader, email);
     const own =
       found && browser?.userIds.includes(found.userId) && (await admitKnown(limits, browser, found.userId));
-    // Hashed to one length: what is typed into the field is the caller's choice.
+    // Hashed to a fixed length, since the caller chooses the length of the field.
     const account = createHash('sha256').update(foldEmail(email.trim())).digest('base64url');
     const from = sourceNetwork(address);
     const admitted = own || (await admit(limits, account, from));
@@ -80,7 +80,7 @@ export function createSignIn(reader: Reader, limits: Limits) {
   };
 }
 
-/** Counts a try before its password is checked, so that concurrent tries count too; or returns how long to wait, in ms. */
+/** Counts an attempt before its password is checked, so that concurrent attempts count too; or returns the wait in ms. */
 async function admit(limits: Limits, account: string, from: string): Promise<number | Admitted> {
   const pair = `${account} ${from}`;
   const counted = {
@@ -111,7 +111,7 @@ async function admit(limits: Limits, account: string, from: string): Promise<num
   };
 }
 
-/** Undefined for a browser with which too many wrong passwords came of late. */
+/** Undefined for a browser with too many recent wrong passwords. */
 async function admitKnown(
   limits: Limits,
   browser: KnownBrowser,

@@ -1,7 +1,7 @@
 /**
- * A person's own account at the issuer (`/account`): the second factor, recovery codes, another password, and the end of everything
- * that is signed in. And where a link of an operator leads (`/link?token=…`), which is good once and for a day.
- * Each asks for the password anew, which counts as a sign-in does, with the same throttles.
+ * A person's own account page (`/account`): second factor, recovery codes, password change, sign-out everywhere. Also
+ * the page of an operator's password link (`/link?token=…`), which works once and for a day. Each action requires the
+ * password again, which counts as a sign-in and has the same rate limits.
  */
 import { DomainError } from '../../../../domain/error.ts';
 import type { Person } from '../../../../domain/people/person.ts';
@@ -102,7 +102,7 @@ async function act(
   return undefined;
 }
 
-/** Browsers and terminals, this one too. */
+/** Ends the sign-ins of browsers and terminals, including this one. */
 function signOutEverywhere({ store }: PagesContext, { userId }: PasswordAccount, address: string) {
   return store.write(async (tx) => {
     await endSignIns(tx, userId);
@@ -191,7 +191,7 @@ export function createLinkPage(context: PagesContext) {
   }
 
   return {
-    /** To look takes nothing: mail scanners follow links. */
+    /** Viewing does not use the link up: mail scanners follow links. */
     async show(exchange: Exchange): Promise<void> {
       const token = tokenIn(exchange.url.searchParams);
       const person = await personOf(context, token);
@@ -240,7 +240,7 @@ function take(
 ): Promise<boolean> {
   const userId = person.id;
   return store.write(async (tx) => {
-    // Deactivated, replaced or used while the password was hashed.
+    // The person may have been deactivated, or the link replaced or used, while the password was hashed.
     const isGood =
       (await findPasswordLink(tx.db, token, now())) === userId &&
       (await findPerson(tx.db, userId))?.lifecycleState === 'active';
@@ -259,7 +259,7 @@ interface Refusal {
 
 export function createPasswordPage(context: PagesContext) {
   const { browsers, knownBrowsers, uptime } = context;
-  // Each is a write, and an entry in the audit trail.
+  // Each change is a write and an audit entry.
   const changes = createRateLimiter({ burst: 5, everyMs: 60_000 }, uptime);
 
   function send({ res, browser }: Exchange, email: string | undefined, refusal?: Refusal): void {
@@ -280,7 +280,7 @@ export function createPasswordPage(context: PagesContext) {
         return { status, message: error.message, ...(status === 503 && { seconds: 5 }) };
       });
       if ('message' in outcome) return send(exchange, (form.get('email') ?? '').slice(0, 254), outcome);
-      // Of this person, and as long as it counts: another one may have been signed in here, with theirs.
+      // The second factor counts only if the browser's session is this person's and still valid; it may be another person's.
       const { hasFactor = false } = exchange.browser;
       const cookies = [
         browsers.cookie(browsers.signedIn(outcome, hasFactor && own?.userId === outcome.userId)),

@@ -1,7 +1,7 @@
 /**
- * The second factor: codes of an authenticator app (TOTP, RFC 6238, with the parameters that every app knows), passkeys, and recovery
- * codes for when these are lost. Who has set one up is always asked; who has not, where the installation asks for one, sets it up
- * before anything is signed in.
+ * The second factor: codes of an authenticator app (TOTP, RFC 6238, with the parameters that every app supports),
+ * passkeys, and recovery codes for their loss. A person with a factor always needs it; one without sets it up before
+ * the sign-in completes, if the installation requires one.
  */
 import { createHash, randomBytes } from 'node:crypto';
 import { isIP } from 'node:net';
@@ -21,7 +21,7 @@ import {
   saveSecondFactor,
 } from '../../../../store/people/second-factors.ts';
 
-/** Whom the installation asks for a second factor; others may have one. */
+/** The people who must have a second factor; others may. */
 export type FactorPolicy = 'none' | 'staff' | 'all';
 
 export interface SecondFactorOptions {
@@ -34,11 +34,11 @@ export interface SecondFactorOptions {
 }
 
 const stepMs = 30_000;
-/** Codes of the step before and after are good too: clocks differ. */
+/** Codes of the previous and the next step are accepted too: clocks differ. */
 const skewSteps = 1;
 const recoveryCodes = 10;
 export const mostPasskeys = 10;
-/** Who guesses knows the password already. A million codes, of which three are good. */
+/** An attacker who guesses codes knows the password. Three of a million codes are valid. */
 const guesses: Limit = {
   name: 'second factor of account',
   backOff: { free: 5, firstMs: 5_000, mostMs: 15 * 60_000, forgetMs: 24 * 3_600_000 },
@@ -46,7 +46,7 @@ const guesses: Limit = {
 
 const purposeOf = (userId: string) => `second factor of ${userId}`;
 
-/** What a person answers: a code, or by a passkey in a step that ends at a time (ms since 1970). */
+/** The person's answer: a code, or a passkey in a step that ends at a time (ms since 1970). */
 export type Answer = { code: string } | (PasskeyAnswer & { until: number });
 
 export class SecondFactors {
@@ -67,11 +67,11 @@ export class SecondFactors {
     return (await this.isAsked(userId)) ? 'setup' : 'nothing';
   }
 
-  /** Whether an answer is good, which it is once; or how long to wait after too many wrong ones, in ms. */
+  /** Verifies an answer and uses it up; returns the wait in ms after too many wrong ones. */
   async check(userId: string, answer: Answer): Promise<boolean | number> {
     const { store, limits, party } = this.#options;
     const counted = { account: { limit: guesses, key: userId } };
-    // Counted before it is looked at, so that guesses at the same instant count too.
+    // Counted before the check, so that concurrent guesses count too.
     const waitMs = await limits.change(counted, ({ account }) => {
       const ms = account.waitMs();
       if (ms === 0) account.use();
@@ -105,8 +105,8 @@ export class SecondFactors {
   }
 
   /**
-   * Stores an app's secret whose code this is, in place of the one before, or another passkey; the recovery codes. Undefined for a
-   * wrong answer, and where another one was set up meanwhile: `before` says since when there was one at the start, undefined for none.
+   * Stores the app's secret if the code matches it, replacing the former app, or adds a passkey; returns the recovery codes.
+   * Undefined for a wrong answer, or if the factor changed meanwhile: `before` is its `since` at the start, undefined for none.
    */
   async setUp(
     userId: string,
@@ -144,7 +144,7 @@ export class SecondFactors {
     });
   }
 
-  /** Removes the app (`app`), or a passkey by its ID. Who is asked for a factor keeps the last one. */
+  /** Removes the app (`app`), or a passkey by its ID. A person who must have a factor keeps the last one. */
   async remove(userId: string, which: string, address: string): Promise<void> {
     const isAsked = await this.isAsked(userId);
     await this.#options.store.write(async (tx) => {
@@ -162,7 +162,7 @@ export class SecondFactors {
   }
 }
 
-/** The factor after a passkey was used; undefined where it was removed meanwhile, or the step's challenge was used before. */
+/** The factor after the use of a passkey; undefined if that was removed meanwhile, or the step's challenge was used before. */
 function usePasskey(
   factor: SecondFactor,
   proved: Passkey | undefined,
@@ -187,7 +187,7 @@ export function appAddress(secret: string, email: string): string {
   return new TOTP({ issuer: 'Andromeda', label: email, secret }).toString();
 }
 
-/** The time step that a code is of, near this moment. */
+/** The time step of a code, if it is one of the accepted ones near `now`. */
 function stepOf(secret: string, code: string, now: number): number | undefined {
   const token = code.replaceAll(' ', '');
   if (!/^\d{6}$/.test(token)) return undefined;
@@ -195,7 +195,7 @@ function stepOf(secret: string, code: string, now: number): number | undefined {
   return delta === null ? undefined : Math.floor(now / stepMs) + delta;
 }
 
-/** Eighty bits each: no digest of one can be reversed. */
+/** Eighty random bits each, so that digests cannot be reversed. */
 function newRecoveryCodes(): string[] {
   return Array.from({ length: recoveryCodes }, () =>
     (randomBytes(10).toString('hex').match(/.{5}/g) ?? []).join('-'),
@@ -208,7 +208,7 @@ function digestOf(code: string): string {
     .digest('base64url');
 }
 
-/** Who asks for passkeys: browsers bind them to a host's name. */
+/** The site that requests passkeys; browsers bind passkeys to its host name. */
 interface RelyingParty {
   id: string;
   origin: string;
@@ -224,15 +224,15 @@ interface PasskeyAnswer {
   challenge: string;
 }
 
-/** Undefined for an issuer at an IP address, where browsers have no passkeys. */
+/** Undefined for an issuer at an IP address, for which browsers have no passkeys. */
 export function relyingPartyOf({ hostname, origin }: URL): RelyingParty | undefined {
   return isIP(hostname.replace(/^\[|\]$/g, '')) === 0 ? { id: hostname, origin } : undefined;
 }
 
-// The library takes half a second to load, which only those who have a passkey should wait for.
+// Lazy: the library takes half a second to load, which only people with a passkey should wait for.
 async function library() {
   const all = await import('@simplewebauthn/server');
-  // It would fetch what a certificate in an attestation names, and attestations are of no interest.
+  // Without this, the library fetches URLs in attestation certificates; attestations are not used.
   for (const identifier of ['apple', 'android-key', 'android-safetynet'] as const)
     all.SettingsService.setRootCertificates({ identifier, certificates: [] });
   return all;
@@ -259,7 +259,7 @@ export async function askForOne(
   return { method: 'get', options: await generateAuthenticationOptions({ rpID, allowCredentials }) };
 }
 
-/** The passkey that a browser made; undefined for anything else than that. */
+/** The passkey that a browser created; undefined if verification fails. */
 export async function verifyNew(
   { id, origin }: RelyingParty,
   { passkey, challenge }: PasskeyAnswer,
@@ -279,7 +279,7 @@ export async function verifyNew(
   return { id: credential.id, publicKey, counter: credential.counter, since };
 }
 
-/** Which of the passkeys a browser proved, with its counter as it is now; undefined for none. */
+/** The passkey that a browser proved, with its new counter; undefined if verification fails. */
 async function verifyOne(
   { id: rpId, origin }: RelyingParty,
   { passkey, challenge }: PasskeyAnswer,
@@ -304,7 +304,7 @@ async function verifyOne(
     : undefined;
 }
 
-/** The library throws for whatever it does not accept. */
+/** The library throws if verification fails. */
 async function orNothing<T extends object>(verify: () => Promise<T>): Promise<Partial<T>> {
   try {
     return await verify();

@@ -1,6 +1,6 @@
 /**
- * The step after the password: a code or a passkey, or setting one up. Nothing is stored meanwhile: a hidden field of the form
- * carries, encrypted and for this browser only, whose password was right.
+ * The step after the password: a code or a passkey, or setting one up. Nothing is stored in between: a hidden field
+ * of the form carries the person whose password was right, encrypted and bound to this browser.
  */
 import type { ServerResponse } from 'node:http';
 import { renderSVG } from 'uqr';
@@ -22,7 +22,7 @@ import {
   relyingPartyOf,
 } from './second-factor.ts';
 
-/** What comes next: a code or a passkey, setting one up, or taking down the recovery codes, after which everything is proven. */
+/** The next page: enter a code or use a passkey, set one up, or save the recovery codes, which completes the sign-in. */
 type Stage = 'code' | 'setup' | 'codes';
 
 export interface Step {
@@ -37,14 +37,14 @@ export interface Step {
   message?: string | undefined;
 }
 
-/** What a browser has proved, until a time in ms since 1970. */
+/** What a browser has proven so far, valid until a time in ms since 1970. */
 interface Proven {
   userId: string;
   generation: number;
   stage: Stage;
   secret?: string | undefined;
   challenge?: string | undefined;
-  /** Since when there is a factor at all: one that was set up meanwhile stays. */
+  /** The `since` of the factor at the start; setting one up fails if another was set up meanwhile. */
   before?: string | undefined;
   until: number;
 }
@@ -65,7 +65,7 @@ export async function beginStep(
 
 type StepResult = { account: PasswordAccount } | { step: Step } | undefined;
 
-/** What a step comes to: everything is proven, or another page. Undefined where it is too old, or was begun by another browser. */
+/** The account once everything is proven, else the next page. Undefined for a step that expired or began in another browser. */
 export async function takeStep(
   context: PagesContext,
   exchange: Exchange,
@@ -141,14 +141,14 @@ export async function stepOf(
 }
 
 interface StepPage {
-  /** Where the form goes, and what it carries of the sign-in that it is for. */
+  /** The form's target, and the hidden field with the request that it signs in for. */
   action: string;
   carried: { name: string; value: string };
   csrf: string;
   step: Step;
 }
 
-/** The one script of our pages: it asks the browser for a passkey, which only a script can. Hidden where there are none. */
+/** The only script of our pages: it requests a passkey, which HTML cannot. Hidden in browsers without passkeys. */
 const script = `
 const form = document.getElementById('passkey');
 const said = document.getElementById('passkey-problem');
@@ -170,7 +170,7 @@ form.addEventListener('submit', async (event) => {
 `;
 const scriptPolicy = `; script-src '${hashOfSource(script)}'`;
 
-/** Its policy allows the script besides what `headers`, or those of all pages, do. */
+/** Sends the page with a policy that allows the script, in addition to `headers` or those of all pages. */
 export function sendStep(res: ServerResponse, page: StepPage, headers: Record<string, string> = {}): void {
   const all = { ...pageHeaders, ...headers };
   all['Content-Security-Policy'] += scriptPolicy;

@@ -1,4 +1,4 @@
-/** A device that waits for an answer (RFC 8628): what it asked, and the answer, which counts once. */
+/** A device that waits for a person's answer (RFC 8628): its request, and the answer, which counts once. */
 import type { default as Provider } from 'oidc-provider';
 import type { Reader, Store } from '../../../../store/engine/index.ts';
 import type { PasswordAccount } from '../../../../store/people/identities.ts';
@@ -20,7 +20,7 @@ export interface WaitingDevice {
   /** Seconds since 1970. */
   askedAt: number;
   scope: string;
-  /** What its tokens are for (RFC 8707); one that we know, or the library had refused it. */
+  /** The API that its tokens are for (RFC 8707); the library has refused unknown ones. */
   resource: string;
 }
 
@@ -30,7 +30,7 @@ export type DeviceState =
   | { state: 'expired' }
   | { state: 'answered' };
 
-/** The letters of a typed user code: case, dashes and blanks do not count (RFC 8628, section 6.1). */
+/** The letters of a typed user code: case, dashes and blanks do not matter (RFC 8628, section 6.1). */
 export function normalizeUserCode(typed: string): string {
   return typed
     .toUpperCase()
@@ -42,7 +42,7 @@ export function displayUserCode(userCode: string): string {
   return userCode.length === 8 ? `${userCode.slice(0, 4)}-${userCode.slice(4)}` : userCode;
 }
 
-/** What became of the device that shows this code. `now` is in seconds. */
+/** The state of the device that shows this code. `now` is in seconds. */
 export async function findDevice(
   reader: Reader,
   clients: readonly IssuerClient[],
@@ -69,7 +69,7 @@ export async function findDevice(
   return { state: 'waiting', device };
 }
 
-/** Grants the device what it asked for, as this person. False when the code was answered or expired meanwhile. */
+/** Grants the device its request, as this person. False if the code was answered or expired meanwhile. */
 export async function approveDevice(
   { store, provider }: { store: Store; provider: Provider },
   device: WaitingDevice,
@@ -89,7 +89,7 @@ export async function approveDevice(
     authTime: person.browser.authTime ?? 0,
     amr: methodsOf(person.browser),
     grantId,
-    // What was asked for, so that asking for the same again on refresh is no error; the grant decides.
+    // Contains all requested scopes, so that a refresh that requests them again does not fail; the grant decides.
     scope: [...new Set([...device.scope.split(' ').filter(Boolean), ...scopes])].join(' '),
     ...(client.callsApis ? { resource } : {}),
   });
@@ -97,7 +97,7 @@ export async function approveDevice(
   return answered;
 }
 
-/** The device gets `access_denied`. False when the code was answered or expired meanwhile. */
+/** Refuses the device, which gets `access_denied`. False if the code was answered or expired meanwhile. */
 export function denyDevice(store: Store, userCode: string, now: number): Promise<boolean> {
   const denied = { error: 'access_denied', errorDescription: 'the sign-in was denied in the browser' };
   return answer(store, userCode, now, denied);

@@ -64,7 +64,7 @@ you the link.</p>`,
   );
 }
 
-/** Where a person types the code that their terminal shows (RFC 8628, section 3.3). */
+/** The page where a person types the code from their terminal (RFC 8628, section 3.3). */
 function codePage({ message }: { message?: string | undefined }): string {
   return layout(
     'Enter the code',
@@ -142,7 +142,7 @@ export function createDevicePages(context: PagesContext): DevicePages {
 
 type Post = (exchange: Exchange, form: URLSearchParams) => Promise<void>;
 
-/** Hands a form on that is one of ours, from this browser. */
+/** Accepts a form only if it is ours and from this browser, and passes it to `post`. */
 async function takeForm({ browsers }: PagesContext, exchange: Exchange, post: Post): Promise<void> {
   const { req, res } = exchange;
   const form = await readForm(req);
@@ -156,17 +156,17 @@ async function takeForm({ browsers }: PagesContext, exchange: Exchange, post: Po
   } else await post(exchange, form);
 }
 
-/** The device of a code; where there is none to answer, sends a page with the reason and returns undefined. */
+/** The waiting device of a typed code; if there is none, sends a page with the reason and returns undefined. */
 async function waitingDevice(
   context: PagesContext,
   exchange: Exchange,
   typed: string,
 ): Promise<WaitingDevice | undefined> {
   const { store, clients, limits } = context;
-  // A browser that has signed in before is limited by its own guesses only.
+  // A browser with earlier sign-ins is limited by its own guesses only.
   const key = exchange.known?.userIds[0] ?? sourceNetwork(exchange.address);
   const counted = { guess: { limit: guesses, key } };
-  // Counted before it is looked up, so that guesses at the same instant count too.
+  // Counted before the lookup, so that concurrent guesses count too.
   const waitMs = await limits.change(counted, ({ guess }) => {
     const ms = guess.waitMs();
     if (ms === 0) guess.use();
@@ -179,7 +179,7 @@ async function waitingDevice(
     return undefined;
   }
   const found = await findDevice(store.read, clients, normalizeUserCode(typed), librarySeconds());
-  // Guessing the code of another person's device would sign that device in as oneself (RFC 8628, section 5.1).
+  // Guessing the code of another person's device would sign that device in as the guesser (RFC 8628, section 5.1).
   if (found.state !== 'unknown') await limits.change(counted, ({ guess }) => guess.undo());
   if (found.state === 'waiting') return found.device;
   const { status, message } = problems[found.state];
@@ -266,7 +266,7 @@ async function postSignOut(
   redirect(res, devicePath(form.get('user_code') ?? ''), { 'Set-Cookie': cookie });
 }
 
-/** Browsers name where a request comes from, over TLS and on loopback; the form's own value is the proof. */
+/** Browsers send Sec-Fetch-Site over TLS and on loopback only; the CSRF token is the actual proof. */
 function isSameOrigin(req: IncomingMessage): boolean {
   const site = req.headers['sec-fetch-site'];
   return site === undefined || site === 'same-origin';
@@ -276,7 +276,7 @@ function devicePath(userCode: string): string {
   return `/device?user_code=${encodeURIComponent(displayUserCode(normalizeUserCode(userCode)))}`;
 }
 
-/** What the tokens are for, as the approval page shows it; a program that names none may have been sent by any server. */
+/** The API that the tokens are for, as shown for approval; a program without one may have been sent by any server. */
 function platformOf({ client, resource }: WaitingDevice): string | undefined {
   if (!client.callsApis) return undefined;
   return resource === apiResource ? 'not named by the program' : resource;
