@@ -1,4 +1,4 @@
-/** What members ask for: permissions for a while, which someone who may grant them approves or declines. */
+/** Access requests: members ask for permissions for a time, and someone who may grant them decides. */
 import { grantedText, type Holdings, heldUntil, requireMayGrant } from '../../domain/access/permission.ts';
 import {
   type AccessRequest,
@@ -91,7 +91,7 @@ export const withdrawAccessRequest = writes('withdrawAccessRequest', (_, { calle
   async apply(tx) {
     const asked = await requireRequest(tx, path.requestID);
     if (asked.userId !== userId) throw requestNotFound();
-    // A second time, or when it has lapsed, it comes to the same.
+    // Withdrawing again, or after the lapse, changes nothing and succeeds.
     if (asked.state !== 'withdrawn' && requestState(asked, tx.now) !== 'lapsed') {
       requireOpenRequest(asked, tx.now);
     }
@@ -112,7 +112,7 @@ export function approving(
 ) {
   const { expires_at: sent } = request.body;
   const term = sent == null ? sent : toTime(fromTime(sent));
-  // As JSON, what was left out and null would be the same.
+  // JSON would not distinguish an absent end from null.
   const meaning = term === null ? 'for good' : term;
   return deciding({ ...request, reason, meaning }, async (tx, asked, held) => {
     const { organizationId, userId, permissions } = asked;
@@ -144,7 +144,7 @@ interface Outcome {
   details: string;
 }
 
-/** One decision on an open request by someone who may set permissions, and who did not ask for them. */
+/** A decision on an open request by someone who may set permissions, and is not the requester. */
 function deciding(
   request: Pick<BusinessRequest<'declineAccessRequest'>, 'caller' | 'path'> & {
     reason: string;
@@ -194,7 +194,7 @@ async function requestReply(tx: Tx, id: string) {
   return requestBody(await requireRequest(tx, id), tx.now);
 }
 
-/** With what was taken away again since. */
+/** The replies, with a mark on approved requests whose permissions were taken away since. */
 async function requestBodies(db: Reader, requests: readonly AccessRequest[], now: number) {
   const holdings = new Map<string, Promise<Holdings>>();
   const heldBy = ({ organizationId, userId }: AccessRequest) => {

@@ -1,4 +1,4 @@
-/** Everyone with access in an organization: members, and people who only hold a grant. All of it is read at one moment. */
+/** The access review: members, and people who only hold a grant. All of it is read in one snapshot. */
 import type { Grant } from '../../domain/access/grant.ts';
 import { endsOf, requireHeld, wayTo } from '../../domain/access/permission.ts';
 import { filterReview, keepBy, type Reviewed, reviewCsv, sortReview } from '../../domain/access/review.ts';
@@ -75,7 +75,7 @@ async function readReview(store: Store, { caller, path, query, now }: Asked): Pr
   });
 }
 
-/** Throws `invalid_request` for a time that is to come, or of which not everything is known. */
+/** Throws `invalid_request` for a future time, or one before the recorded history begins. */
 async function knownTime(db: Reader, given: string, now: number): Promise<string> {
   const at = toTime(fromTime(given));
   const start = await findHistoryStart(db);

@@ -1,4 +1,4 @@
-/** Clusters: their commercial record and access lists, and how operators take them into service and out of it. */
+/** Clusters: their commercial record and access lists, and how operators take them in and out of service. */
 import {
   type AccessList,
   accessListHash,
@@ -109,7 +109,7 @@ export const getClusterAccess: Operation<'getClusterAccess'> = async ({ store },
   };
 };
 
-/** A cluster of an organization, for someone with `clusters.read` there. Throws `forbidden`, then `not_found`. */
+/** A cluster of an organization, for callers with `clusters.read` there. Throws `forbidden`, then `not_found`. */
 async function readableCluster(
   db: Reader,
   userId: string,
@@ -122,8 +122,8 @@ async function readableCluster(
 }
 
 /**
- * What the state of a list is read from. A cluster out of service is not asked any more: its last report stands, until it is
- * released. Then the last list, which is empty, is in force, or it never will be.
+ * The input for a list's state. A cluster out of service is not observed any more: its last report stays valid until
+ * the release. After that, the last list, which is empty, is in force, or the failed cleanup says why not.
  */
 export function deliveryOf(
   cluster: Cluster,
@@ -292,7 +292,7 @@ function settingState(
         if (before === state)
           return { result: machineBody(machine, tx.now), about: { details: `${name} stays ${state}` } };
         await updateMachineState(tx, machineId, state);
-        // What may run where is part of what the cluster is asked to be.
+        // The set of usable machines is part of the cluster's desired configuration.
         await raiseDesiredGeneration(tx, machine.clusterId);
         const updated = (await findMachine(tx.db, machineId)) ?? machine;
         return {

@@ -1,4 +1,4 @@
-/** Kubernetes grants on single clusters: who holds them, whether a person may pass a gate, and how operators give and end them. */
+/** Kubernetes grants on single clusters: the list, the check of a gate, and how operators create and revoke them. */
 import {
   coversNamespace,
   type Grant,
@@ -54,7 +54,7 @@ export const listMyKubernetesAccess: Operation<'listMyKubernetesAccess'> = async
   };
 };
 
-/** Grants with their clusters, and whether each is in force; those on clusters without a Kubernetes side are left out. */
+/** Adds to each grant its cluster and whether it is in force; skips grants on clusters without a Kubernetes side. */
 async function observeGrants(
   db: Reader,
   grants: readonly Grant[],
@@ -73,7 +73,7 @@ async function observeGrants(
   });
 }
 
-/** By which way the caller passes a gate of a cluster: organization, then grant, then staff. */
+/** How the caller passes a gate of a cluster: by organization, else by grant, else as staff. */
 export const getResourceAccess: Operation<'getResourceAccess'> = async (
   { store },
   { caller, query, now },
@@ -95,7 +95,7 @@ export const getResourceAccess: Operation<'getResourceAccess'> = async (
   if (grant) {
     return { ...passed, via: 'grant', grant_id: grant.id, ...present({ expires_at: grant.expiresAt }) };
   }
-  // Operators do not get into Kubernetes by being operators.
+  // Being an operator gives no Kubernetes access.
   if (gate === 'read' && holdsStaffKey(await listStaffKeys(store.read, userId), 'staff.read')) {
     return { ...passed, via: 'staff' };
   }
@@ -120,7 +120,7 @@ export const operatorCreateGrant = operatorWrites('operatorCreateGrant', (_, { b
       details: `${relation}${roleId === null ? '' : ` as ${roleId}`} to ${email}`,
     },
     async apply(tx) {
-      // Only now: a replay is answered though the time has come.
+      // Checked only here: a replay gets its reply even after the end has passed.
       if (expiresAt !== null && fromTime(expiresAt) <= now) {
         throw invalidRequest('expires_at has passed already.');
       }

@@ -1,7 +1,7 @@
 /**
- * The operations of the Business API, one function an `operationId` of openapi/business.yaml, a file a resource. The other way to
- * call an operation (`x-alias-of`) is answered by that operation. Owns what the API answers and refuses; knows nothing of HTTP
- * (`http` mounts these) and of Platform.
+ * The operations of the Business API, one function an `operationId` of openapi/business.yaml, a file a resource. An alias
+ * (`x-alias-of`) is answered by its original operation. Owns the API's replies and refusals; knows nothing of HTTP (`http`
+ * mounts these) and of Platform.
  *
  * Flow: `http` checks and authenticates a request → an operation here → reads and commands of `store`.
  */

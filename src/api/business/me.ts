@@ -1,4 +1,4 @@
-/** The signed-in person, and how they want to be logged in on clusters. */
+/** The signed-in person, and their login preferences on clusters. */
 import { lapseNotices } from '../../domain/access/lapse.ts';
 import { endNotices } from '../../domain/access/permission.ts';
 import { unauthorized } from '../../domain/error.ts';
@@ -23,7 +23,7 @@ export const getMe: Operation<'getMe'> = async ({ store }, { caller, now }) => {
   return notices.length === 0 ? reply : { ...reply, notices };
 };
 
-/** What is the same until something is written: which notices there are also depends on the time. */
+/** The parts that only writes change, and so can be cached; the notices depend on the time as well. */
 async function accountOf({ read }: Store, userId: string) {
   const [person, memberships, signInHours] = await Promise.all([
     findPerson(read, userId),
@@ -50,7 +50,7 @@ async function accountOf({ read }: Store, userId: string) {
   return { person, memberships, signInHours, reply };
 }
 
-/** Sets the login shell on every cluster. Sending the one that is set already starts nothing there. */
+/** Sets the login shell on every cluster. Sending the present one again starts no change there. */
 export const setLoginPreferences = writes('setLoginPreferences', (_, { body, caller: { userId } }) => {
   const shell = parseLoginShell(body.shell);
   return {
@@ -104,7 +104,7 @@ async function endNoticesOf(
   return notices;
 }
 
-/** A membership as the API shows it. Written out, for a list has thousands of them. */
+/** A membership as the API shows it. Written out for speed, since lists have thousands. */
 export function membershipBody(membership: Membership) {
   const { username } = membership;
   return {

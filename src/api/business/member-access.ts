@@ -1,4 +1,4 @@
-/** What people reach on an organization's clusters, by which way, and how far what was last changed of them has come. */
+/** Members' access on an organization's clusters: the ways in, and how far their latest changes have been applied. */
 import { decideAccess } from '../../domain/access/decision.ts';
 import { type AccessList, isRecent, isSameEntry } from '../../domain/access/manifest.ts';
 import { requireHeld, seesClusters, withoutFaultDetails } from '../../domain/access/permission.ts';
@@ -43,7 +43,7 @@ type OnCluster = Person['clusters'][number];
 
 const mostPeople = 100;
 
-/** A cluster with what is the same for everybody on it. */
+/** The facts of a cluster that are the same for everyone on it. */
 interface Known {
   cluster: Cluster;
   list: AccessList | undefined;
@@ -71,7 +71,7 @@ export const listMemberAccess: Operation<'listMemberAccess'> = async (
     if (person) people.push(person);
   }
   if (seesAll) return { people, clusters: known.map(deliveryBody) };
-  // Only themselves: the others would have been refused. A person's clusters are in the order of all.
+  // Only the caller is listed here: requests for others were refused. Each person's clusters have the same order as `known`.
   const reached = known
     .filter((_, index) => people.some((one) => isReached(one.clusters[index])))
     .map(deliveryBody);
@@ -81,7 +81,7 @@ export const listMemberAccess: Operation<'listMemberAccess'> = async (
   };
 };
 
-/** As a member may read it who does not see the clusters. */
+/** The access without fault details, for members who do not see the clusters. */
 function forMember({ slurm, kubernetes, ...on }: OnCluster): OnCluster {
   return {
     ...on,
@@ -115,7 +115,7 @@ async function knownOf(store: Store, cluster: Cluster, now: number): Promise<Kno
   return { cluster, list, observation, sides, kubernetes };
 }
 
-/** Undefined for a person who is no member, was none and holds no grant here. */
+/** Undefined for a person who is not and was not a member, and holds no grant here. */
 async function accessOf(
   store: Store,
   organizationId: string,
@@ -183,7 +183,7 @@ export function sidesWithWays(cluster: Cluster): Side[] {
   return cluster.scheduler === 'sunk' ? [...new Set([...sides, 'slurm' as const])] : sides;
 }
 
-/** Whether a Slurm cluster has what should be there of a person: the last version of the list that changed their entry. */
+/** Whether a Slurm cluster has the person's entry: it needs the last list version that changed the entry. */
 async function onSlurm(
   store: Store,
   { cluster, list, observation, sides }: Known,

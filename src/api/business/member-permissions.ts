@@ -90,7 +90,7 @@ export const setMemberPermissions = writes('setMemberPermissions', (_, request) 
   settingPermissions(request),
 );
 
-/** The command of those who may grant. The headers of a write have no part in it, so that it can be tried out as well. */
+/** The command that sets permissions. It is made without the headers of a write, so that plans can use it too. */
 export function settingPermissions({
   path,
   body,
@@ -126,7 +126,7 @@ export function settingPermissions({
   };
 }
 
-/** What a member who may set permissions holds, and so may grant. Throws for anyone else. */
+/** The permissions of a member who may set permissions, and so may grant those. Throws for anyone else. */
 export async function requireHoldings(
   { db, now }: { db: Reader; now: number },
   organizationId: string,
@@ -137,7 +137,7 @@ export async function requireHoldings(
   return heldUntil(own.role, own.granted);
 }
 
-/** Throws `not_found` for who is no member, and `invalid_state` for one who holds everything by role. */
+/** Throws `not_found` for a non-member, and `invalid_state` for one who holds everything by role. */
 export async function requireOrdinaryMember(tx: Tx, organizationId: string, userId: string): Promise<void> {
   const member = await findMembership(tx.db, organizationId, userId, tx.now);
   if (!member) throw memberNotFound();
@@ -150,7 +150,7 @@ export function newEnds(sent: Record<string, string | null> = {}): ReadonlyMap<s
   return new Map(ends.sort());
 }
 
-/** Keys with their ends: the one that was sent, else the one that the key has. */
+/** The keys with their ends: the sent one, else the key's present one. */
 function wantedOf(
   keys: readonly string[],
   ends: ReadonlyMap<string, string | null>,
@@ -163,7 +163,7 @@ function wantedOf(
   });
 }
 
-/** Throws `invalid_request` for an end that has passed, and for one of a key that is not granted. */
+/** Throws `invalid_request` for an end in the past, or of a key that is not granted. */
 export function requireAhead(
   keys: readonly string[],
   ends: ReadonlyMap<string, string | null>,
@@ -226,7 +226,7 @@ export const getMemberKubernetesAccess: Operation<'getMemberKubernetesAccess'> =
   return { clusters: found.flat() };
 };
 
-/** Throws unless the caller may read what a member holds, or all of them: their own, with `members.manage`, or as staff. */
+/** Throws unless the caller may read the member's permissions: their own, with `members.manage`, or as staff. */
 async function requireReader(
   db: Reader,
   userId: string,

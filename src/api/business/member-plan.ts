@@ -1,4 +1,4 @@
-/** What changes of members and of keys would do to clusters, their jobs and their sessions: tried out, and taken back. */
+/** Plans member and key changes: makes them in a rolled-back transaction, and reports the effects on clusters, jobs, sessions. */
 import type { AccessListUser } from '../../domain/access/manifest.ts';
 import { plainKeyType } from '../../domain/access/ssh-key.ts';
 import type { SshSession } from '../../domain/access/ssh-session.ts';
@@ -41,7 +41,7 @@ interface Person {
   after: Reach | undefined;
 }
 
-/** A plan is rolled back, but other writes wait while it runs. A person who fills in a form asks for a few a minute. */
+/** A plan is rolled back, but blocks other writes while it runs. Filling in a form causes a few a minute. */
 const plans = createRateLimiter({ burst: 20, everyMs: 500 });
 
 export const planMemberChanges: Operation<'planMemberChanges'> = async ({ store, gateway }, request) => {
@@ -69,7 +69,7 @@ export const planMemberChanges: Operation<'planMemberChanges'> = async ({ store,
   });
 };
 
-/** Of another person than the caller, jobs and sessions are counted: who else has some there is not for everyone. */
+/** Lists the caller's own jobs and sessions, and counts those of others: members must not see who else has some. */
 export const planSshKeyChange: Operation<'planSshKeyChange'> = async ({ store, gateway }, request) => {
   const { userId } = request.caller;
   const { revoke: keyId } = request.query;
@@ -107,7 +107,7 @@ function ownOf(effect: OnCluster, userId: string): OnCluster {
   };
 }
 
-/** What a change of one person does in all of their organizations, and whether it can be made. */
+/** The effects of a change of one person in all of their organizations, and the refusal if it cannot be made. */
 export async function planOfPerson(
   tx: Tx,
   { userId, sessions }: { userId: string; sessions: readonly SshSession[] },
@@ -135,7 +135,7 @@ function refusalOf(error: unknown) {
   return { result: 'refused', code, message } as const;
 }
 
-/** Throws `too_many_requests` for a person who asks for too many plans. */
+/** Counts a plan. Throws `too_many_requests` above the rate limit. */
 export function takePlan(userId: string): void {
   const waitMs = plans.take(userId);
   if (waitMs > 0) throw new TooManyRequests('Too many plans at once. Try again in a second.', waitMs);
@@ -165,9 +165,9 @@ async function targetOf(db: Reader, organizationId: string, change: Change): Pro
 }
 
 /**
- * Makes one change as its write would, of the person with this ID. Throws when the caller may not make it; returns the
- * problem when it cannot be made. For a non-member it does not reveal whether they have an account, or a deactivated one:
- * only the write does, which is in the audit trail.
+ * Makes one change of the person `known`, as its write would. Throws if the caller may not make it; returns the
+ * refusal if it cannot be made. It does not reveal whether a non-member has an account, or a deactivated one: only
+ * the audited write does.
  */
 async function planOne(
   tx: Tx,
@@ -286,7 +286,7 @@ async function effectOnSlurm(
   };
 }
 
-/** A new member counts as having a key (`once_keyed`): whether they do is learned only by adding them, which is audited. */
+/** A new member counts as having a key (`once_keyed`): only adding them, which is audited, reveals whether they do. */
 function accounts(people: readonly Person[], when: 'before' | 'after'): LoginAccount[] {
   return people.flatMap((person) => {
     const listed = person[when]?.listed;
@@ -321,9 +321,9 @@ interface SlurmCluster {
 }
 
 /**
- * What a cluster restarts, and whose jobs end, as it goes from the accounts that it `had` to those of `stays`; one that leaves
- * service (undefined) loses its accounts and all of its jobs. Where nothing is restarted that need not be, only the jobs of
- * those who go end.
+ * The restarts and ended jobs of a cluster whose accounts change from `had` to those of `stays`; a cluster that
+ * leaves service (`stays` undefined) loses its accounts and all of its jobs. With the `live` rollout, only the jobs
+ * of removed people end.
  */
 async function restartOf(
   db: Reader,
@@ -369,7 +369,7 @@ export async function listSlurmAccounts({ db, now }: Tx): Promise<SlurmCluster[]
   return clusters;
 }
 
-/** What the clusters restart, and whose jobs that ends, as they go from what `listSlurmAccounts` said to what it says now. */
+/** The restarts and ended jobs that the changes since `before` cause; `before` is an earlier result of `listSlurmAccounts`. */
 export async function listRestarts(tx: Tx, before: readonly SlurmCluster[]): Promise<Restart[]> {
   const after = await listSlurmAccounts(tx);
   const known = new Set(before.map(({ id }) => id));

@@ -1,6 +1,6 @@
 /**
- * Who belongs to an organization: managed by its owners and admins, and by operators of the installation. What concerns an
- * owner needs an owner or an operator.
+ * Memberships: managed by owners and admins of the organization, and by operators. Changes that concern an owner need
+ * an owner or an operator.
  */
 import { isPermissionKey, type PermissionKey, type Role } from '../../domain/access/permission.ts';
 import { forbidden, invalidRequest } from '../../domain/error.ts';
@@ -42,7 +42,7 @@ export const addMember = writes('addMember', (_, request) => adding(request));
 export const setMemberRole = writes('setMemberRole', (_, request) => settingRole(request));
 export const removeMember = writes('removeMember', (_, request) => removing(request));
 
-/** What a change is made of: the headers of a write have no part in it, so that it can be tried out as well. */
+/** The parts of a request that define a change, without the headers of a write, so that plans can use it too. */
 type Asked<Id extends 'addMember' | 'setMemberRole' | 'removeMember'> = Pick<
   BusinessRequest<Id>,
   'caller' | 'path' | 'body'

@@ -1,4 +1,4 @@
-/** What the caller can do on each cluster that they may see or use. */
+/** The caller's SSH and Kubernetes use of each cluster that they may see or use. */
 import {
   absenceOf,
   kubernetesUse,
@@ -42,7 +42,7 @@ interface Own {
   grants: readonly Grant[];
   requests: readonly AccessRequest[];
   isStaff: boolean;
-  /** When their memberships, keys or sign-in last changed, in ms since 1970. */
+  /** The last change of the caller's memberships, keys, grants or sign-in, in ms since 1970. */
   changedAt: number;
   now: number;
 }
@@ -168,7 +168,7 @@ async function useOf(deps: BusinessDeps, cluster: Cluster, own: Own): Promise<Cl
   };
 }
 
-/** Whether their permissions are in force there. It takes a look at everyone's, which is spared those who have none. */
+/** Whether the caller's permissions are in force there. Reads all permissions of the cluster, so it is skipped for callers without any. */
 async function kubernetesAccessOn({ store }: BusinessDeps, cluster: Cluster, own: Own): Promise<Access> {
   if (!mayUse(own, cluster)) return { state: 'none' };
   return kubernetesAccessState(await findKubernetesAccessOf(store, cluster, own.userId, own.now));

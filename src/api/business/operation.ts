@@ -1,4 +1,4 @@
-/** What every operation of the Business API is given and answers, typed by openapi/business.yaml; and those that are one command. */
+/** The dependencies and types of Business operations, from openapi/business.yaml, and a helper for operations that are one command. */
 import type { SshSession } from '../../domain/access/ssh-session.ts';
 import type { AuditKey, SignedHead } from '../../domain/audit/audit.ts';
 import type { Cluster, Side } from '../../domain/clusters/cluster.ts';
@@ -15,20 +15,20 @@ import type { operations } from '../generated/business.ts';
 interface GatewayView {
   hostname: string;
   port: number;
-  /** What it shows to people, `ssh-ed25519 AAAA…`: the one in use, then those that hold besides. */
+  /** Host keys shown to people, `ssh-ed25519 AAAA…`: the used one, then other valid ones. */
   hostKeys: readonly string[];
-  /** What it shows to login nodes, likewise. */
+  /** The gateway's keys for login nodes, in the same order. */
   publicKeys: readonly string[];
   readonly fault: string | undefined;
   sessions(): Promise<readonly SshSession[]>;
-  /** Ends a session of this server with a word to the person; whether there was one. */
+  /** Ends a session of this server and shows the person the text; false if there is none. */
   close(sessionId: string, text: string): boolean;
 }
 
 export interface InstallationView {
   keys(): { kind: KeyKind; held: HeldKeys<ServiceKey> }[];
   backup(): BackupState;
-  /** What must be mended on the host of the service; of clusters the database knows. */
+  /** Faults on the service's host; faults of clusters are in the database. */
   problems(): Problem[];
   passesOf(clusterId: string, side: Side): SidePasses | undefined;
 }
@@ -38,7 +38,7 @@ export interface BusinessDeps {
   gateway: GatewayView;
   offersKubernetesLogin: boolean;
   installation: InstallationView;
-  /** Signs the audit trail, and takes erased people out of the trail. */
+  /** Signs the audit trail, and erases people from it. */
   audit: {
     publicKeys(): readonly string[];
     sign(): Promise<SignedHead | undefined>;
@@ -49,15 +49,15 @@ export interface BusinessDeps {
   hashPassword:
     | ((password: string, person: { email: string; displayName: string }) => Promise<string>)
     | undefined;
-  /** The link with which a person sets a password at the embedded issuer, the same for the same command; undefined with an external one. */
+  /** The link for setting a password at the embedded issuer, the same for the same command; undefined with an external one. */
   passwordLink: ((userId: string, command: string) => { token: string; url: string }) | undefined;
-  /** Asks a cluster which rights the service has there. Throws `invalid_state` where there is nothing to ask. */
+  /** Asks a cluster which rights the service has there. Throws `invalid_state` for a cluster without Kubernetes. */
   checkCluster(cluster: Cluster): Promise<KubernetesCheck>;
   groups: GroupSettings | undefined;
   hostRules: HostRules;
 }
 
-/** One operation, by its name in the document: what it is given and answers follows from that. */
+/** An operation by its name in the document, which determines the types of its request and reply. */
 export type Operation<Id extends keyof operations> = OperationOf<
   operations[Id] & OperationType,
   BusinessDeps
@@ -65,10 +65,10 @@ export type Operation<Id extends keyof operations> = OperationOf<
 export type BusinessRequest<Id extends keyof operations> = Request<operations[Id] & OperationType>;
 export type BusinessReply<Id extends keyof operations> = ReplyOf<operations[Id] & OperationType>;
 
-/** A command without its name, which is that of the operation. */
+/** A command without its name: the operation's name is used. */
 export type CommandBody<T> = Omit<Command<T>, 'operation'>;
 
-/** An operation that is one command: what it is follows from the request. */
+/** Makes an operation of one command, which is derived from the request. */
 export function writes<Id extends keyof operations>(
   operation: Id,
   bodyOf: (deps: BusinessDeps, request: BusinessRequest<Id>) => Awaitable<CommandBody<BusinessReply<Id>>>,

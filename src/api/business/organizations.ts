@@ -1,4 +1,4 @@
-/** Organizations, and what a caller may do in one: as a member of it, or as staff of the installation, who make them. */
+/** Organizations, and the caller's standing in one: as a member, or as staff of the installation, who create organizations. */
 import { effectivePermissions } from '../../domain/access/permission.ts';
 import { forbidden, notFound } from '../../domain/error.ts';
 import type { Organization } from '../../domain/organizations/membership.ts';
@@ -12,7 +12,7 @@ import { findOrCreatePerson, listStaffKeys } from '../../store/people/people.ts'
 import { type Operation, writes } from './operation.ts';
 import { operatorWrites, staffReads } from './operator/about.ts';
 
-/** An organization the caller belongs to; to anyone else it does not exist. */
+/** An organization of the caller's; for anyone else it does not exist. */
 export const getOrganization: Operation<'getOrganization'> = async ({ store }, { caller, path, now }) => {
   await ownMembership(store.read, path.orgID, caller.userId, now);
   return organizationBody(await requireOrganization(store.read, path.orgID));
@@ -35,12 +35,12 @@ export const retireOrganization = writes('retireOrganization', (_, { path: { org
 
 type Standing = NonNullable<Awaited<ReturnType<typeof findMembership>>>;
 
-/** Staff may do here what an owner may. */
+/** Staff have an owner's standing. */
 const ofStaff: Standing = { role: 'owner', permissions: effectivePermissions('owner', []), granted: [] };
 
 /**
- * The caller's membership where that is `enough`, otherwise what an owner has for a caller with the staff key, otherwise the
- * membership, which the route refuses. Throws `not_found` for callers with neither.
+ * The caller's membership if it `isEnough`; else an owner's standing, for a caller with the staff key; else the
+ * membership, which the operation then refuses. Throws `not_found` for callers with neither.
  */
 export async function standingIn(
   { db, now }: { db: Reader; now: number },
@@ -57,7 +57,7 @@ export async function standingIn(
   return own ?? ownMembership(db, organizationId, userId, now);
 }
 
-/** The caller's membership. Throws `not_found` for anyone else: for them there is no such organization. */
+/** The caller's membership. Throws `not_found` for a non-member, from whom the organization is hidden. */
 export async function ownMembership(db: Reader, organizationId: string, userId: string, now: number) {
   const own = await findMembership(db, organizationId, userId, now);
   if (own) return own;
@@ -106,7 +106,7 @@ export const operatorCreateOrganization = operatorWrites('operatorCreateOrganiza
   };
 });
 
-/** Renames an organization, or sets the domains that join it and how long a sign-in counts; what is left out stays. */
+/** Changes an organization's name, the domains that join it, or the lifetime of sign-ins; absent fields stay. */
 export const operatorUpdateOrganization = operatorWrites('operatorUpdateOrganization', (_, request) => {
   const { orgID: organizationId } = request.path;
   const { display_name: displayName, auto_join_domains: domains } = request.body;

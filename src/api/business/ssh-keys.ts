@@ -28,7 +28,7 @@ export const listKeyClusters: Operation<'listKeyClusters'> = async ({ store }, {
   };
 };
 
-/** Registers a key for the caller. `invalid_state` when anyone registered it before. */
+/** Registers a key for the caller. `invalid_state` if it was ever registered, by anyone. */
 export const registerSshKey: Operation<'registerSshKey'> = async ({ store }, request) => {
   const { securityKeys } = store.lapses.policy;
   const parsed = parseSshPublicKey(request.body.public_key, { securityKeys });
@@ -60,7 +60,7 @@ export const renameSshKey = writes('renameSshKey', ({ store }, { body, caller: {
   };
 });
 
-/** Revokes one of the caller's keys. Revoking a revoked one answers with it and changes nothing. */
+/** Revokes a key of the caller's. Revoking it again changes nothing and succeeds. */
 export const revokeSshKey = writes('revokeSshKey', ({ store }, { caller: { userId }, path }) => {
   const keyId = keyIdOf(path);
   return {

@@ -1,4 +1,4 @@
-/** A person's own SSH sessions, and the logins that they were refused. */
+/** A person's own SSH sessions and refused logins. */
 import type { PastSession, SshSession } from '../../domain/access/ssh-session.ts';
 import { notFound } from '../../domain/error.ts';
 import { present, snakeCased } from '../../domain/present.ts';
@@ -12,7 +12,7 @@ import type { BusinessDeps, BusinessRequest, Operation } from './operation.ts';
 export const listMySessions: Operation<'listMySessions'> = (deps, { caller }) =>
   openSessions(deps, (session) => session.userId === caller.userId);
 
-/** Closes one of the caller's own; anybody else's does not exist for them. */
+/** Closes a session of the caller's; other people's are reported as not found. */
 export const closeMySession: Operation<'closeMySession'> = (deps, request) =>
   closing(deps, request, {
     operation: 'closeMySession',
@@ -31,7 +31,7 @@ export async function closing(
     ...command
   }: Pick<Command<unknown>, 'operation' | 'authorize'> & {
     text: string;
-    /** Whether a session may be closed by this; any other does not exist for it. */
+    /** Whether the caller may close the session; any other is reported as not found. */
     isTheirs(session: SshSession): boolean;
     absent: string;
   },
@@ -49,7 +49,7 @@ export async function closing(
       return { result, about: { details: session.loginName }, takesAway };
     },
   });
-  // Only what is in the trail is done; closing twice does no harm.
+  // Done only after the audit entry is written; closing twice does no harm.
   deps.gateway.close(id, text);
   return reply;
 }

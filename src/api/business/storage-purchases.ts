@@ -1,4 +1,4 @@
-/** Storage purchases: quote → purchase → an operator's answer. Capacity only grows. */
+/** Storage purchases: quote → purchase → an operator's decision. Capacity only grows. */
 import type { Cluster } from '../../domain/clusters/cluster.ts';
 import {
   checkQuote,
@@ -18,7 +18,7 @@ import { type BusinessRequest, type CommandBody, writes } from './operation.ts';
 import { operatorWrites, staffReads } from './operator/about.ts';
 import { ownMembership } from './organizations.ts';
 
-/** What more storage for a cluster would come to. `invalid_state` where it cannot be bought for this one. */
+/** The total after buying more storage for a cluster. `invalid_state` if it cannot be bought for this one. */
 export const quotePurchase = writes('quotePurchase', (_, request) => {
   const { storage_type: type, bytes } = request.body;
   const about = { target: 'quote', details: `${bytes} bytes of ${type}` };
@@ -33,7 +33,7 @@ export const quotePurchase = writes('quotePurchase', (_, request) => {
   });
 });
 
-/** Asks for what was quoted. `invalid_state` when the quote has expired, was used, or no longer holds. */
+/** Requests a quoted purchase. `invalid_state` if the quote has expired, was used, or no longer holds. */
 export const createPurchase = writes('createPurchase', (_, request) => {
   const quoteId = request.body.quote_id;
   const about = { target: isId('quote', quoteId) ? quoteId : 'purchase' };
@@ -75,7 +75,7 @@ export const operatorListPurchases = staffReads<'operatorListPurchases'>(async (
   return { purchases: (await purchases.listPurchases(store.read)).map(purchaseBody) };
 });
 
-/** Makes a requested purchase count; one that counts already stays as it is. `invalid_state` for a declined one. */
+/** Activates a requested purchase; an active one stays as it is. `invalid_state` for a declined one. */
 export const operatorAcceptPurchase = deciding('operatorAcceptPurchase', 'active');
 export const operatorDeclinePurchase = deciding('operatorDeclinePurchase', 'declined');
 

@@ -1,7 +1,7 @@
 /**
- * HTTP, and the only folder that knows Express. One API is: authenticate → read and check the request against the YAML
- * → operation → reply or error. Both APIs are made by `createApi`, mounted from their documents; there is no table of
- * routes to keep in step. What an operation means is not decided here.
+ * The HTTP layer, and the only folder that knows Express. The flow of an API: authenticate → parse and check the
+ * request against the YAML → operation → reply or error. Both APIs are made by `createApi` from their documents, so
+ * no table of routes has to be kept in step. Operations are implemented in other folders.
  */
 import { isUtf8 } from 'node:buffer';
 import { randomUUID } from 'node:crypto';
@@ -40,7 +40,7 @@ export interface ApiOptions<Deps> {
   // biome-ignore lint/suspicious/noExplicitAny: the document is what ties a request's type to its operation
   operations: Record<string, (deps: Deps, request: any) => Promise<unknown>>;
   deps: Deps;
-  /** The person a request's Authorization header is. Throws `unauthorized` or, on Platform, `forbidden`. */
+  /** Returns the user ID for an Authorization header. Throws `unauthorized` or, on Platform, `forbidden`. */
   authenticate(authorization: string | undefined): Promise<string>;
   beside?: { owns(path: string): boolean; handle: RequestListener };
   checkReady(): Promise<void>;
@@ -54,10 +54,10 @@ export function createApi<Deps>(options: ApiOptions<Deps>): Express {
   const app = express();
   app.disable('x-powered-by');
   app.set('etag', false);
-  // As Express's own simple one, which drops what comes after the thousandth unread.
+  // The same parser as Express's simple one, which silently drops parameters beyond the thousandth.
   app.set('query parser', (text: string) => parseQuery(text, undefined, undefined, { maxKeys: 0 }));
   app.set('case sensitive routing', true);
-  // Express's own works out charset, length and freshness for every reply; Node counts, and none of ours is cached.
+  // Express's own computes charset, length and freshness for every reply; Node sets the length, and no reply is cached.
   app.response.json = function json(body: unknown) {
     sendJson(this, body);
     return this;
@@ -73,7 +73,7 @@ export function createApi<Deps>(options: ApiOptions<Deps>): Express {
     logWhenDone(request, response);
     const { path } = request;
     if (beside?.owns(path)) beside.handle(request, response);
-    // The router refuses an address that it cannot decode, and would do so before anyone is asked who they are.
+    // The router refuses an undecodable address, and would do so before authentication.
     else if (isDecodable(path)) next();
     else return authenticate(request, response, next);
   });
@@ -88,7 +88,7 @@ export function createApi<Deps>(options: ApiOptions<Deps>): Express {
   app.get('/readyz', readiness(options));
 
   mountOperations(app, options, authenticate);
-  // Without a token, no caller learns which addresses there are.
+  // Callers without a token cannot find out which addresses exist.
   app.use(authenticate);
   app.use(() => {
     throw addressNotFound();
@@ -117,9 +117,9 @@ function readiness<Deps>({ checkReady, log }: ApiOptions<Deps>): RequestHandler 
   let wasReady = false;
   return async (_request, response) => {
     await checkReady().catch((cause: unknown) => {
-      // A service that has not been ready yet is starting, which is no error.
+      // A service that has never been ready is still starting, which is no error.
       logUnready(wasReady ? 'error' : 'warn', cause);
-      // What caused it is in that line, once for all who ask.
+      // The cause is in that log line, and not repeated for each caller.
       if (cause instanceof DomainError) throw new DomainError(cause.code, cause.message);
       throw new DomainError('service_unavailable', 'The service cannot serve at the moment.', { cause });
     });
@@ -128,7 +128,7 @@ function readiness<Deps>({ checkReady, log }: ApiOptions<Deps>): RequestHandler 
   };
 }
 
-/** Answers with what was thrown; in Express, four parameters are what makes it a handler of errors. */
+/** Responds with the thrown error. Express recognizes error handlers by their four parameters. */
 function answerError(log: Logger): ErrorRequestHandler {
   return (error: unknown, request: Request, response: Response, _next: NextFunction) => {
     const { status, headers, body, unexpected } = errorReply(error);
@@ -145,7 +145,7 @@ function answerError(log: Logger): ErrorRequestHandler {
   };
 }
 
-/** The same reason is logged this often at most: anybody may ask, as often as they like. */
+/** The interval at which the same reason is logged at most: anyone can call `/readyz` at any rate. */
 const logUnreadyEveryMs = 10_000;
 
 function createUnreadyLog(log: Logger): (level: 'error' | 'warn', cause: unknown) => void {
@@ -159,7 +159,7 @@ function createUnreadyLog(log: Logger): (level: 'error' | 'warn', cause: unknown
   };
 }
 
-/** Gives every request an ID, the caller's own where it is well-formed, and logs one line when the reply is sent. */
+/** Gives every request an ID, the caller's own if it is well-formed, and logs one line when the reply is sent. */
 function createRequestLog<Deps>({ name, proxies, log }: ApiOptions<Deps>) {
   return (request: Request, response: Response): void => {
     const started = performance.now();
@@ -172,7 +172,7 @@ function createRequestLog<Deps>({ name, proxies, log }: ApiOptions<Deps>) {
     const { method, path } = request;
     response.once('close', () => {
       const { operation, userId, commandId, refusal } = response.locals;
-      // A caller who closes the connection gets no reply, whatever it would have been.
+      // A client that closed the connection gets no reply, whatever the status would have been.
       const status = response.writableFinished ? response.statusCode : 499;
       const ms = Math.round((performance.now() - started) * 100) / 100;
       const level = operation === undefined ? 'debug' : 'info';
@@ -208,10 +208,10 @@ async function answer<Deps>(
   const run = options.operations[operation.answeredBy];
   if (!run) throw new Error(`openapi names ${operation.answeredBy}, which is not an operation`);
   const { headers, body } = request;
-  // Nothing has such a name, which the operation says as of any other that nothing has.
+  // Unstorable text is replaced: no object has such a name, so the operation replies as for any unknown name.
   const [path, query] = [storedTextsIn(request.params), storedTextsIn(request.query)];
   check({ path, query, headers, body });
-  // Only what the operation itself refuses; authentication and schema errors keep the standard body.
+  // Only for the operation's own refusals; authentication and schema errors keep the standard body.
   response.locals.errorField = operation.errorField;
   const input: Omit<OperationRequest, 'command' | 'write'> = {
     caller: {
@@ -249,8 +249,8 @@ const mostOfKey = 200;
 const mostOfReason = 500;
 
 /**
- * Both headers, checked, from every value that each was sent with. Throws `invalid_request` with a sentence that names
- * the one at fault.
+ * Validates both headers, given all values that each was sent with. Throws `invalid_request` with a sentence that
+ * names the invalid header.
  */
 function commandHeaders(header: ValuesOf): CommandHeaders {
   return {
@@ -259,11 +259,11 @@ function commandHeaders(header: ValuesOf): CommandHeaders {
   };
 }
 
-/** The headers of a write that can do without. Throws as above. */
+/** Validates the optional headers of a write. Throws as above. */
 function writeHeaders(header: ValuesOf): WriteHeaders {
   const given = (name: string) => header(name).length > 0;
   const auditReason = given('Audit-Reason') ? required(header, 'Audit-Reason', mostOfReason) : '';
-  // A replacement takes no key (contract, rule 9), as it can be repeated; under a condition it cannot.
+  // A replacement needs no key (contract, rule 9), since it can be repeated; a conditional one cannot.
   if (!given('If-Match')) return { auditReason };
   return {
     auditReason,
@@ -272,7 +272,7 @@ function writeHeaders(header: ValuesOf): WriteHeaders {
   };
 }
 
-/** RFC 9110, 13.1.1: `*`, or strong tags. A weak one matches nothing, and is refused as what it is. */
+/** RFC 9110, 13.1.1: `*`, or strong tags. Weak tags never match, so they are refused. */
 function tagsOf(value: string): string[] {
   if (value === '*') return ['*'];
   const tags = value.split(',').map((tag) => tag.trim());
@@ -287,7 +287,7 @@ function required(header: ValuesOf, name: string, most: number): string {
   const bytes = Buffer.from(text, 'latin1');
   const value = (isUtf8(bytes) ? bytes.toString('utf8') : text).trim();
   if (value === '') throw invalidRequest(`The header ${name} is missing.`);
-  // Node's parser refuses it today.
+  // Node's parser refuses it today; this check does not rely on that.
   if (hasNul(value)) throw invalidRequest(`The header ${name} has a NUL character.`);
   if ([...value].length > most) {
     throw invalidRequest(`The header ${name} is longer than ${most} characters.`);

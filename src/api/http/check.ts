@@ -1,6 +1,6 @@
 /**
- * Requests against the document, by Ajv: each operation's functions are compiled when it is first called. Why not a
- * library for OpenAPI, and what checks the replies: docs/decisions/0004.
+ * Checks requests against the document with Ajv: each operation's validators are compiled at its first call. Why no
+ * OpenAPI library, and how replies are checked: docs/decisions/0004.
  */
 import { isUtf8 } from 'node:buffer';
 import type { IncomingHttpHeaders } from 'node:http';
@@ -19,7 +19,7 @@ interface Inputs {
   body: unknown;
 }
 
-/** A request that is not of the document's shape: a status, and where the faults lie (`/query/limit`). */
+/** A request that does not match the document: a status, and the paths of the faults (`/query/limit`). */
 class RequestFault extends Error {
   readonly status: number;
   readonly errors: { path: string; message: string }[];
@@ -31,7 +31,7 @@ class RequestFault extends Error {
   }
 }
 
-/** Throws `RequestFault`, or what the document says of a missing parameter or body (`x-missing`). */
+/** Throws `RequestFault`, or the document's own error for a missing parameter or body (`x-missing`). */
 export type CheckRequest = (inputs: Inputs) => void;
 
 type Operation = OpenAPIV3_1.OperationObject;
@@ -40,7 +40,7 @@ type Compile = (schema: Schema) => ValidateFunction;
 
 const common: Options = {
   strict: false,
-  // The document's schemas are ours; its own schema is checked with the types made from it.
+  // The document's schemas are ours, and validated when the types are generated from it.
   validateSchema: false,
   formats: {
     uuid: /^[\da-f]{8}(-[\da-f]{4}){3}-[\da-f]{12}$/i,
@@ -49,12 +49,12 @@ const common: Options = {
   },
 };
 
-/** By operation: all that serve a document in a process have its functions compiled once. */
+/** A cache by operation: all servers of a document in a process share the compiled validators. */
 const known = new WeakMap<Operation, CheckRequest>();
 
 export function createChecks(document: Document): (operation: Operation) => CheckRequest {
   const ajv = new Ajv2020({ ...common, useDefaults: true });
-  // `$ref`s in a schema are read from its root.
+  // `$ref`s in a schema are resolved from its root.
   const compile: Compile = (schema) => ajv.compile({ ...schema, components: document.components });
 
   return (operation) => {
@@ -101,7 +101,7 @@ function checkOf(document: Document, operation: Operation, compile: Compile): Ch
   };
 }
 
-/** `true` or `false`, or the number that plain digits write, if it is exact. The schema refuses what stays text. */
+/** Converts `true`, `false` and exact integers in plain digits; the schema refuses a value that stays text. */
 function typedValue(value: unknown, type: unknown): unknown {
   if (type === 'boolean' && (value === 'true' || value === 'false')) return value === 'true';
   if (type !== 'integer' || typeof value !== 'string' || !/^-?\d+$/.test(value)) return value;
@@ -119,7 +119,7 @@ function schemaOf({ schema, 'x-checked-later': isLater }: Parameter): Schema {
   return isLater ? rest : whole;
 }
 
-/** Headers are read where they are used (api.ts): their lengths are those of the text, which is no ASCII. */
+/** Headers are validated in api.ts: their length limits apply to the decoded text, which may not be ASCII. */
 function parametersSchema(document: Document, operation: Operation): Schema {
   const all = parametersOf(document, operation);
   const section = (location: string) => {
@@ -134,18 +134,18 @@ function parametersSchema(document: Document, operation: Operation): Schema {
     type: 'object',
     properties: {
       path: section('path'),
-      // What is not understood is not ignored: a misspelt filter would answer with everything.
+      // Unknown parameters are refused: with a misspelt filter ignored, the reply would contain everything.
       query: { ...section('query'), additionalProperties: false },
     },
   };
 }
 
 /**
- * `x-missing`: the code that the absence of a query parameter or a body has, where it is not the usual one. A parameter's
- * absence goes before faults of the others ("Organizations": when it is missing).
+ * `x-missing`: the error code for a missing query parameter or body, if not the usual one. A missing parameter is
+ * reported before faults of others ("Organizations": when it is missing).
  */
 type Missing = { 'x-missing'?: ErrorCode };
-/** `x-checked-later`: the operation says of another form what the contract wants. */
+/** `x-checked-later`: the operation checks the form itself, with the contract's error. */
 type Parameter = OpenAPIV3_1.ParameterObject & Missing & { 'x-checked-later'?: true };
 type Body = OpenAPIV3_1.RequestBodyObject & Missing;
 
@@ -181,13 +181,13 @@ function fault({ instancePath, keyword, params, message = '' }: ErrorObject) {
 }
 
 /**
- * Reads a body of at most `limit` bytes into `request.body`; undefined where there is none. Where many small values are
- * worse than a large one, `values` bounds them, and is held to before the body is parsed.
+ * Reads a body of at most `limit` bytes into `request.body`; undefined without one. If many small values are worse
+ * than a large one, `values` limits their number, which is checked before parsing.
  */
 export function createBodyReader(limit: number, values?: number): RequestHandler {
   const read = express.json({
     limit,
-    // A body that is JSON but no object is of the wrong shape, which the document's schema says better.
+    // Accepts JSON that is no object: the document's schema refuses it with a better message.
     strict: false,
     verify(_request, response, bytes, charset) {
       if (values !== undefined && hasMoreValues(bytes, values)) throw tooManyValues(values);
@@ -196,7 +196,7 @@ export function createBodyReader(limit: number, values?: number): RequestHandler
   });
   return (request, response, next) =>
     read(request, response, (error?: unknown) => {
-      // Or nothing at all would be read as an empty object.
+      // Otherwise an empty body would be read as an empty object.
       if (response.locals.isBodyEmpty === true) request.body = undefined;
       next(error);
     });
@@ -206,7 +206,7 @@ function check(response: Response, bytes: Buffer, charset: string | null): void 
   response.locals.isBodyEmpty = bytes.length === 0;
   if (charset !== 'utf-8') throw Object.assign(new Error('another charset'), { status: 415 });
   if (!isUtf8(bytes)) throw unreadable();
-  // One half of a surrogate pair can only be escaped in UTF-8, and JSON has NUL only as an escape.
+  // In UTF-8, a lone surrogate can only be written as an escape; in JSON, so can NUL.
   const hasHalf = () => hasText(bytes, (text) => !text.isWellFormed());
   if (['\\ud', '\\uD'].some((begin) => bytes.includes(begin)) && hasHalf()) throw unreadable();
   if (bytes.includes('\\u0000') && hasText(bytes, hasNul))
@@ -215,7 +215,7 @@ function check(response: Response, bytes: Buffer, charset: string | null): void 
     );
 }
 
-/** Walks what was parsed: with a function for each value, parsing a large body takes fifty times as long. */
+/** Walks the parsed value: a reviver function would make parsing a large body fifty times slower. */
 function hasText(bytes: Buffer, isSuch: (text: string) => boolean): boolean {
   const found: unknown[] = [];
   try {
@@ -232,7 +232,7 @@ function hasText(bytes: Buffer, isSuch: (text: string) => boolean): boolean {
 }
 
 const [quote, backslash] = [0x22, 0x5c];
-/** What a JSON text has outside its strings before each value: `,`, `:`, `[` and `{`. */
+/** The characters outside strings that precede each value in JSON: `,`, `:`, `[` and `{`. */
 const beforeValue: ReadonlySet<number> = new Set([0x2c, 0x3a, 0x5b, 0x7b]);
 
 function hasMoreValues(bytes: Buffer, most: number): boolean {
@@ -246,7 +246,7 @@ function hasMoreValues(bytes: Buffer, most: number): boolean {
   return false;
 }
 
-/** Where the string ends that begins here; at the end of the text where it does not. */
+/** The index of the closing quote of the string that begins at `start`; the end of the text if it is not closed. */
 function endOfString(bytes: Buffer, start: number): number {
   for (let end = bytes.indexOf(quote, start + 1); end !== -1; end = bytes.indexOf(quote, end + 1)) {
     let escapes = 0;

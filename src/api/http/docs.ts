@@ -1,4 +1,4 @@
-/** The /docs page: the document made readable, in one page without scripts. `andromeda call` sends requests. */
+/** The /docs page: the document as HTML in one page without scripts. `andromeda call` sends requests. */
 import type { OpenAPIV3_1 } from 'openapi-types';
 import { hashOfSource } from '../../lib/pages.ts';
 import { type Document, resolve } from './document.ts';

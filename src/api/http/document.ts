@@ -1,4 +1,4 @@
-/** The OpenAPI documents: the truth of both APIs, read once at start (as JSON made from openapi/*.yaml). */
+/** The OpenAPI documents, which define both APIs; read once at start (as JSON made from openapi/*.yaml). */
 import type { OpenAPIV3_1 } from 'openapi-types';
 import { programText } from '../../lib/packaging.ts';
 
@@ -10,14 +10,14 @@ export interface DocumentOperation {
   route: string;
   isPublic: boolean;
   creates: boolean;
-  /** A Business write: takes Idempotency-Key and Audit-Reason. */
+  /** A Business write, which takes Idempotency-Key and Audit-Reason. */
   isCommand: boolean;
   isTagged: boolean;
   errorField: boolean;
-  /** The operation that really answers, where this is another way to call it. */
+  /** The operation that answers; differs from `operationId` for an alias. */
   answeredBy: string;
   bodyLimit: number;
-  /** The most values and names, roughly, that its body may have; undefined where only the bytes count. */
+  /** The approximate limit on values and names in its body; undefined if only the bytes are limited. */
   bodyValues: number | undefined;
   source: OpenAPIV3_1.OperationObject;
 }

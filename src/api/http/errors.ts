@@ -1,4 +1,4 @@
-/** Errors on the HTTP wire (contract, "Errors"). */
+/** Maps errors to HTTP replies (contract, "Errors"). */
 import { DomainError, type ErrorCode, notFound, TooManyRequests } from '../../domain/error.ts';
 
 const statuses: Record<ErrorCode, number> = {
@@ -30,11 +30,11 @@ export interface ErrorReply {
   status: number;
   headers: Record<string, string>;
   body: { code: string; message: string; retryable: boolean };
-  /** Set when it is not the caller's doing, and the log should have the error itself. */
+  /** True if the caller did not cause it, so that the log should contain the error itself. */
   unexpected: boolean;
 }
 
-/** The reply for anything an operation or a middleware threw. The message of an unexpected error stays hidden. */
+/** The reply for any error that an operation or middleware threw. The message of an unexpected error stays hidden. */
 export function errorReply(error: unknown): ErrorReply {
   if (error instanceof DomainError) return domainReply(error);
   if (isHttpError(error)) return requestReply(error);
@@ -43,8 +43,8 @@ export function errorReply(error: unknown): ErrorReply {
 }
 
 /**
- * Why a caller was not let in, for the log: what they are answered, and the code of what caused it (jose has
- * `ERR_JWKS_NO_MATCHING_KEY` and others). Undefined for another error. Nothing of the token is in it.
+ * The reason of a refused authentication, for the log: the reply's message, and the code of the cause (such as jose's
+ * `ERR_JWKS_NO_MATCHING_KEY`). Undefined for any other error. It contains nothing of the token.
  */
 export function refusalReason(error: unknown): string | undefined {
   if (!(error instanceof DomainError && error.code === 'unauthorized')) return undefined;
@@ -63,7 +63,7 @@ function domainReply(error: DomainError): ErrorReply {
   const body = { code, message: error.message, retryable: retryable.has(error.code) };
   const headers: Record<string, string> = {
     ...(error.code === 'unauthorized' && { 'WWW-Authenticate': 'Bearer' }),
-    // What is out of reach, the database for example, is asked again by itself this often.
+    // The service itself retries an unavailable dependency, such as the database, at this interval.
     ...(error.code === 'service_unavailable' && { 'Retry-After': '1' }),
     ...(error instanceof TooManyRequests && { 'Retry-After': String(Math.ceil(error.waitMs / 1000)) }),
   };
@@ -71,11 +71,11 @@ function domainReply(error: DomainError): ErrorReply {
   return { ...reply(status, body, status === 503 && error.cause !== undefined), headers };
 }
 
-/** What Express, body-parser and our checks throw: a status, and for the latter where the faults lie. */
+/** An error of Express, body-parser or our checks: a status, and for the latter the paths of the faults. */
 interface HttpError extends Error {
   status: number;
   type?: string;
-  /** Of a body that is too large: the most bytes there may be. */
+  /** For a body that is too large: the limit in bytes. */
   limit?: number;
   errors?: { path: string; message: string }[];
 }

@@ -1,8 +1,8 @@
-/** Calling a listener of this process as `fetch` would over the network: no socket, no address, no TLS. */
+/** Calls a request listener of this process through the interface of `fetch`: no socket, no address, no TLS. */
 import { IncomingMessage, type RequestListener, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 
-/** `fetch` of whatever the address, answered by `handler`. Bodies are texts. */
+/** A `fetch` for any address, answered by `handler`. Bodies are text. */
 export function fetchWithin(handler: RequestListener): typeof fetch {
   return async (input, init) => {
     const request = new Request(input, init);

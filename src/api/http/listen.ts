@@ -1,4 +1,4 @@
-/** Listening: addresses, TLS, handing over to other handlers, and stopping without cutting requests short. */
+/** HTTP listeners: addresses, TLS, passing requests to handlers, and graceful shutdown. */
 import {
   createServer,
   type IncomingMessage,
@@ -25,24 +25,24 @@ export interface Endpoint {
 
 export interface Serving {
   tls?: { cert: Buffer; key: Buffer } | LiveTls | undefined;
-  /** How many may be connected; anybody, as often as they like, when left out. */
+  /** Limits on connections; unlimited if absent. */
   limit?: ConnectionLimit;
 }
 
-/** TLS whose certificate changes while it is used, and may not be there yet. */
+/** TLS with a certificate that can change at any time, and may be missing at first. */
 export interface LiveTls {
   attach(server: TlsServer): () => void;
 }
 
-/** How long a client may leave something half done, in milliseconds, before its connection is destroyed. */
+/** Timeouts in ms for a client's unfinished actions, after which its connection is destroyed. */
 export interface Deadlines {
-  /** From the first byte, or from the connection, to the end of the headers; for TLS handshakes as well. */
+  /** From the first byte, or from the connection, to the end of the headers; also for TLS handshakes. */
   headersMs: number;
   requestMs: number;
   keepAliveMs: number;
-  /** Nothing moves in either direction while a reply is made or sent. Longer than any operation takes. */
+  /** No data in either direction while a reply is made or sent. Longer than any operation takes. */
   idleMs: number;
-  /** From a refusal that was sent to the end of the connection, whether or not the client reads it. */
+  /** From a sent refusal to the end of the connection, whether or not the client has read it. */
   closeMs: number;
 }
 
@@ -57,10 +57,10 @@ const defaultDeadlines: Deadlines = {
 const mostWaiting = 1_000;
 const stopping = 'This server is stopping. Try again in a moment.';
 const tooMany = 'Too many requests of this address are under way. Try again in a moment.';
-/** For what has not become a request when the listener stops, such as half of its headers. */
+/** The time for incomplete requests, such as half-sent headers, when the listener stops. */
 const halfSentMs = 700;
 
-/** Starts listening, and serves. Throws `service_unavailable` with a sentence when the address cannot be had. */
+/** Listens and serves. Throws `service_unavailable` with a sentence if the address is not available. */
 export async function listen(
   handler: RequestListener,
   { deadlines, ...at }: Omit<Endpoint, 'isTls'> & Serving & { deadlines?: Partial<Deadlines> },
@@ -72,13 +72,13 @@ export async function listen(
 }
 
 /**
- * An address that is listened on. What is served there can change meanwhile: connections stay open, and what is asked
- * while nothing is served waits for what comes next.
+ * A listening address whose handler can be replaced: connections stay open, and requests that arrive without a
+ * handler wait for the next one.
  */
 export class Listener {
   readonly #endpoint: Endpoint;
   readonly #server: Server;
-  // Node's own list has no connections that are still in their TLS handshake.
+  // Node's own list lacks connections that are still in their TLS handshake.
   readonly #sockets = new Set<Socket>();
   readonly #underWay = new Set<ServerResponse>();
   readonly #waiting: [IncomingMessage, ServerResponse][] = [];
@@ -96,14 +96,14 @@ export class Listener {
     );
     const counts = countConnections(server, endpoint.name);
     server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-      // A fault of the network, or a client that left: nothing was refused.
+      // A network fault, or the client left: nothing was refused.
       if (error.syscall !== undefined || error.code === 'ECONNRESET') return void socket.destroy();
       counts.refused((socket as Socket).remoteAddress, error.code ?? error.message);
       const message = unreadable[error.code ?? ''] ?? 'This is not readable as an HTTP request.';
       if (socket.writable) refuseOn(socket, message, limits.closeMs);
       else socket.destroy();
     });
-    // Node by itself closes the connection without an answer.
+    // Node's default closes the connection without a response.
     server.on('connect', (_request, socket) => {
       const message = 'CONNECT is not answered here: this is no proxy.';
       socket.on('error', () => {});
@@ -160,7 +160,7 @@ export class Listener {
     for (const [request, response] of this.#waiting.splice(0)) this.#take(request, response);
   }
 
-  /** Serves nothing from now on. Resolves when what is under way is answered; after `graceMs` the rest is cut. */
+  /** Stops serving. Resolves when the current requests are answered; those left after `graceMs` are cut off. */
   async pause(graceMs: number): Promise<void> {
     this.#handler = undefined;
     const late = new AbortController();
@@ -175,15 +175,15 @@ export class Listener {
   }
 
   /**
-   * Answers for `lingerMs` as before, but for each answer being the last on its connection. Then takes no new connections,
-   * lets what is under way finish for `graceMs`, and cuts the rest.
+   * Serves for `lingerMs` as before, but ends each connection after its response. Then accepts no new connections,
+   * lets current requests finish for `graceMs`, and cuts off the rest.
    */
   async stop(graceMs: number, lingerMs = 0): Promise<void> {
     this.#isLeaving = true;
     for (const response of this.#underWay) endWith(response);
     if (lingerMs > 0) await sleep(lingerMs);
     const closed = new Promise<void>((resolve) => {
-      // HTTP's own would close idle connections at once, and what has its time limits.
+      // HTTP's own `close` would close idle connections at once, and the timer that enforces the timeouts.
       NetServer.prototype.close.call(this.#server, () => resolve());
     });
     for (const [request, response] of this.#waiting.splice(0)) refuse(request, response, stopping);
@@ -198,7 +198,7 @@ export class Listener {
   }
 
   #take(request: IncomingMessage, response: ServerResponse): void {
-    // It was given up while it waited.
+    // The client left while the request waited.
     if (response.destroyed) return;
     if (!this.#handler) {
       if (this.#isLeaving || this.#waiting.length >= mostWaiting) refuse(request, response, stopping);
@@ -217,12 +217,12 @@ export class Listener {
   }
 }
 
-/** Over TLS, an answer's socket is another than that of its connection. */
+/** Over TLS, a response's socket object differs from its connection's, so they are matched by address and port. */
 function peerOf(socket: Socket | null): string {
   return `${socket?.remoteAddress} ${socket?.remotePort}`;
 }
 
-/** Says that its connection ends with this answer (RFC 9112, 9.6), unless it has begun. */
+/** Announces that the connection ends with this response (RFC 9112, 9.6), unless its headers are sent. */
 function endWith(response: ServerResponse): void {
   if (!response.headersSent) response.setHeader('Connection', 'close');
 }
@@ -235,7 +235,7 @@ function createHttpServer(isTls: boolean, deadlines: Deadlines, handler: Request
     keepAliveTimeout: keepAliveMs,
     // Node's own refusal has no body; `checkHead` sends one.
     requireHostHeader: false,
-    // A token with hundreds of groups has more than Node's 16 KiB.
+    // A token with hundreds of groups exceeds Node's 16 KiB.
     maxHeaderSize: 65_536,
     connectionsCheckingInterval: Math.min(5_000, headersMs),
   };
@@ -248,8 +248,8 @@ function createHttpServer(isTls: boolean, deadlines: Deadlines, handler: Request
 }
 
 /**
- * Refuses a request of HTTP/1.1 without a Host header, and any with two of what may be there once and proxies could read
- * otherwise (RFC 9112, section 3.2), in the form of every refusal.
+ * Refuses an HTTP/1.1 request without a Host header, and any with a repeated header that proxies could interpret
+ * differently (RFC 9112, section 3.2), with the standard error body.
  */
 function checkHead(handler: RequestListener, counts: ConnectionCounts): RequestListener {
   return (request, response) => {
@@ -271,13 +271,13 @@ function faultOfHead({ rawHeaders, httpVersion }: IncomingMessage): string | und
   return found.authorization > 1 ? 'The request has more than one Authorization header.' : undefined;
 }
 
-/** What of an unreadable request is known more closely, by Node's code. */
+/** Messages for known parse errors, by Node's code. */
 const unreadable: Record<string, string> = {
   HPE_HEADER_OVERFLOW: 'The request headers are too large.',
   ERR_HTTP_REQUEST_TIMEOUT: 'The request took too long to arrive.',
 };
 
-/** Answers what becomes no request that a handler could answer, in the form of every refusal, and ends the connection. */
+/** Responds to input that never became a request, with the standard error body, and ends the connection. */
 function refuseOn(socket: Duplex, message: string, closeMs: number): void {
   const body = JSON.stringify({ code: 'invalid_request', message, retryable: false });
   const head = [
@@ -286,7 +286,7 @@ function refuseOn(socket: Duplex, message: string, closeMs: number): void {
     'Content-Type: application/json; charset=utf-8',
   ];
   socket.end(`${head.join('\r\n')}\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
-  // Destroyed at once, it could take the reply with it; left alone, it stays for as long as the client likes.
+  // Destroying it at once could lose the reply; without the timer, the client could keep it open forever.
   const destroying = setTimeout(() => socket.destroy(), closeMs);
   socket.once('close', () => clearTimeout(destroying));
 }
@@ -304,18 +304,18 @@ export function listenError(error: NodeJS.ErrnoException, at: Omit<Endpoint, 'is
 }
 
 interface ConnectionLimit {
-  /** Connections of one address (IPv6: of 56 bits); an eighth of it while more than half of all are taken. */
+  /** The limit per address (IPv6: per /56); an eighth of it while more than half of all connections are taken. */
   perSource: number;
   inAll: number;
-  /** They hold as many as they need; it is their clients' requests at a time that are counted instead. */
+  /** Proxies have no connection limit; the concurrent requests of their clients are limited instead. */
   proxies: TrustedProxies;
   log: Logger;
 }
 
-/** The connections of a server, and how many it may have; any number while `limit` is undefined. */
+/** Counts a server's connections, up to `limit`; without one, any number. */
 interface ConnectionCounts {
   limit: ConnectionLimit | undefined;
-  /** What is read of an address was refused: a line for it, or in the sum of its source. */
+  /** Logs a refusal of an address: a line of its own, or counted in the sum of its source. */
   refused(address: string | undefined, reason: string): void;
 }
 
@@ -354,10 +354,10 @@ function countConnections(server: Server, name: string): ConnectionCounts {
   return counts;
 }
 
-/** Refusals that are noted here, but for the APIs': each of their requests has an ID, and a line with it. */
+/** Statuses that are logged as refusals here. The APIs' requests are excluded: each has an ID and a log line. */
 const noted = new Set([403, 410, 413, 429, 503]);
 
-/** Answers 503 where a proxy's client has more requests under way than it may have connections. */
+/** Responds 503 if a proxy's client has more concurrent requests than it may have connections. */
 function limitRequests(
   handler: RequestListener,
   { perSource, proxies }: ConnectionLimit,

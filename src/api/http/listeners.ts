@@ -1,17 +1,17 @@
-/** The addresses that are listened on. They outlive what is served there, so that a reload refuses no connection. */
+/** The service's listening addresses. They outlive their handlers, so that a reload refuses no connection. */
 import { DomainError } from '../../domain/error.ts';
 import { type Endpoint, Listener } from './listen.ts';
 
 export class Listeners {
   readonly #open = new Map<string, Listener>();
 
-  /** Listens where it does not yet; what is asked there waits. Throws in words, and then listens where it did before. */
+  /** Opens missing addresses, whose requests wait for a handler. On an error, throws and closes those without a handler. */
   async add(wanted: readonly Endpoint[]): Promise<void> {
     try {
       for (const endpoint of wanted) {
         if (this.has(endpoint)) continue;
         await this.#listen(endpoint).catch((error: unknown) => {
-          // What takes the place of one of ours, as 0.0.0.0 that of 127.0.0.1, can only follow it.
+          // An address that overlaps with one of ours, as 0.0.0.0 does with 127.0.0.1, can be opened only after that is closed.
           if (!isInUse(error) || ![...this.#open.values()].some(({ port }) => port === endpoint.port))
             throw error;
         });
@@ -26,7 +26,7 @@ export class Listeners {
     return this.#open.has(`${host}:${port}`);
   }
 
-  /** The listener of an address, to serve something there. Throws `service_unavailable` with a sentence where it cannot be had. */
+  /** The listener of an address that has no handler yet. Throws `service_unavailable` with a sentence if it is not available. */
   async at(endpoint: Endpoint): Promise<Listener> {
     const found = this.#open.get(`${endpoint.host}:${endpoint.port}`);
     if (found && !found.isServing) {
@@ -41,7 +41,7 @@ export class Listeners {
     });
   }
 
-  /** All serve nothing, until something is served there again. What is under way has `graceMs`. */
+  /** Stops serving on all addresses until handlers are set again. Current requests have `graceMs` to finish. */
   async pause(graceMs: number): Promise<void> {
     await Promise.all([...this.#open.values()].map((one) => one.pause(graceMs)));
   }

@@ -1,6 +1,6 @@
 /**
- * Replies, as JSON. Those of one iteration of the event loop go out together, at its end: each write can wake the program
- * that waits for it, and waking it once for every reply costs more time than the replies (docs/decisions/0020).
+ * Sends JSON replies. All replies of one event loop iteration are written at its end: each write can wake the
+ * receiving program, and waking it once per reply costs more time than the replies (docs/decisions/0020).
  */
 import type { ServerResponse } from 'node:http';
 import { promisify } from 'node:util';
@@ -10,14 +10,14 @@ import { runInParts } from '../../lib/event-loop.ts';
 let waiting: { response: ServerResponse; text: string | Buffer }[] = [];
 
 const texts = new WeakMap<object, Promise<Buffer>>();
-/** Of a long list, what is made at a time: as much as takes a fraction of a millisecond. */
+/** Items of a long list that are serialized at once: as many as take a fraction of a millisecond. */
 const itemsOfPart = 200;
 
-/** Answers with a body that no cache may store: it depends on the caller. */
+/** Sends a body that must not be cached: it depends on the caller. */
 export function sendJson(response: ServerResponse, body: unknown): void {
   response.setHeader('Cache-Control', 'no-store');
   response.setHeader('Content-Type', 'application/json; charset=utf-8');
-  // An operation freezes what it caches (`store/engine/cache.ts`), so the JSON of that is cached as well.
+  // Operations freeze the bodies that they cache (`store/engine/cache.ts`), so their JSON is cached as well.
   if (typeof body !== 'object' || body === null || !Object.isFrozen(body))
     send(response, JSON.stringify(body));
   else
@@ -27,7 +27,7 @@ export function sendJson(response: ServerResponse, body: unknown): void {
     );
 }
 
-/** Answers with a table for spreadsheets, which no cache may store either. */
+/** Sends CSV, which must not be cached either. */
 export function sendCsv(response: ServerResponse, text: string): void {
   response.setHeader('Cache-Control', 'no-store');
   response.setHeader('Content-Type', 'text/csv; charset=utf-8');
@@ -44,7 +44,7 @@ function send(response: ServerResponse, text: string | Buffer): void {
     );
 }
 
-/** Smaller ones fit into one packet as they are. */
+/** Smaller replies fit into one packet uncompressed. */
 const compressedFrom = 1_400;
 const takesGzip = /\bgzip\b(?!\s*;\s*q=0(?:\.0*)?\s*(?:,|$))/;
 
@@ -52,9 +52,9 @@ const compress = promisify(gzip);
 const known = new WeakMap<Buffer, Promise<Buffer>>();
 
 /**
- * Long answers to reads are compressed for clients that take it. No body of a read has a secret in it whose length could be
- * found out by what else the caller has put there (BREACH): sessions are in cookies, which are no part of a body.
- * The body of a reply, compressed, with the headers that say so set; undefined where it is sent as it is.
+ * Compresses long replies to reads, for clients that accept gzip, and sets the headers; undefined for a reply that is
+ * sent as it is. BREACH does not apply: no body of a read contains a secret next to text of an attacker, since
+ * sessions are in cookies, which are not part of a body.
  */
 function compressedFor(response: ServerResponse, text: string | Buffer): Promise<Buffer> | undefined {
   const { method, headers } = response.req;
@@ -81,7 +81,7 @@ function textOf(body: object): Promise<Buffer> {
   return text;
 }
 
-/** The JSON of a body as `JSON.stringify` makes it; between the parts of long lists in it, other work can go on. */
+/** Serializes a body as `JSON.stringify` does; it yields between the parts of long lists, so that other work can run. */
 function* partsOf(body: object): Generator<void, Buffer> {
   if (Array.isArray(body)) return Buffer.from(JSON.stringify(body));
   const chunks: Buffer[] = [];

@@ -1,4 +1,4 @@
-/** Who may see what of an organization's clusters (contract, "Resource grant" and the Platform endpoints). */
+/** Checks who may see an organization's clusters (contract, "Resource grant" and the Platform endpoints). */
 import { type PermissionKey, requireHeld } from '../../domain/access/permission.ts';
 import { type Cluster, isInService } from '../../domain/clusters/cluster.ts';
 import { DomainError, forbidden, invalidState, notFound } from '../../domain/error.ts';
@@ -13,7 +13,7 @@ import { findOrganization } from '../../store/organizations/organizations.ts';
 import { listStaffKeys } from '../../store/people/people.ts';
 import type { operations } from '../generated/platform.ts';
 
-/** A cluster ID in its one spelling. Throws `invalid_cluster` when it is no UUID. */
+/** A cluster ID in lower case. Throws `invalid_cluster` if it is no UUID. */
 export function requireClusterId(clusterId: string): string {
   if (!isUuid(clusterId)) throw new DomainError('invalid_cluster', 'A cluster ID is a UUID.');
   return clusterId.toLowerCase();
@@ -23,8 +23,8 @@ export type Asked = Pick<Request, 'caller' | 'now'>;
 type AskedOfCluster = Asked & { path: { clusterId: string }; query: { businessOrgId: string } };
 
 /**
- * Whether a person may read every cluster of an organization: by permission, or as staff. Throws `not_found` where staff
- * ask for an organization that does not exist.
+ * Whether a person may read every cluster of an organization: by permission, or as staff. Throws `not_found` if staff
+ * name an organization that does not exist.
  */
 export async function canReadClusters(
   db: Reader,
@@ -38,7 +38,7 @@ export async function canReadClusters(
   throw notFound('There is no such organization.');
 }
 
-/** Throws `forbidden` for anyone without a permission of the organization's own: neither grants nor staff keys are one. */
+/** Throws `forbidden` unless the caller holds the permission in the organization: grants and staff keys do not count. */
 export async function requirePermission(
   db: Reader,
   { caller: { userId }, now }: Asked,
@@ -50,8 +50,8 @@ export async function requirePermission(
 }
 
 /**
- * A cluster that the caller may see: by permission in the organization named, as staff, or by a live grant on it.
- * Throws `forbidden` before it says whether there is such a cluster, then `not_found`.
+ * A cluster that the caller may see: by permission in the given organization, as staff, or by a live grant on it.
+ * Throws `forbidden` before revealing whether the cluster exists, then `not_found`.
  */
 export async function visibleCluster(db: Reader, request: AskedOfCluster): Promise<Cluster> {
   const clusterId = requireClusterId(request.path.clusterId);
@@ -80,10 +80,10 @@ export function pageToken(list: string, id: string): string {
   return Buffer.from(`${list}\n${id}`).toString('base64url');
 }
 
-/** The ID that a token points behind. Throws `invalid_pagination` for anything but a token of this very list. */
+/** The ID after which the page begins. Throws `invalid_pagination` for anything but a token of this very list. */
 export function readPageToken(list: string, token: string): string {
   const [from, id = ''] = Buffer.from(token, 'base64url').toString().split('\n');
-  // Decoding forgives what encoding never made, so only a token that comes out the same again is one.
+  // Decoding also accepts text that encoding never produces, so a valid token must encode to itself again.
   if (from !== list || !isUuid(id) || pageToken(list, id) !== token) {
     throw new DomainError('invalid_pagination', '`after` is not a page token of this list.');
   }
@@ -93,7 +93,7 @@ export function readPageToken(list: string, token: string): string {
 interface GatewayAddress {
   hostname: string;
   port: number;
-  /** The keys that it may show: the one in use first, and while that gives way to another, the other. */
+  /** Valid host keys: the used one first, and during a key rotation the other one too. */
   hostKeys(): readonly [HostKey, ...HostKey[]];
   readonly fault?: string | undefined;
 }
@@ -106,17 +106,17 @@ interface HostKey {
 export interface PlatformDeps {
   store: Store;
   gateway: GatewayAddress;
-  /** The discovery document's content (RFC 9728). */
+  /** The content of the discovery document (RFC 9728). */
   signIn: {
     platformUrl: string;
     businessUrl: string;
     issuer: string;
     audiences: readonly string[];
     cliClientId: string;
-    /** Scopes to ask for where the issuer does not know the ones made from audiences. */
+    /** Scopes to request from an issuer that does not support the scopes derived from audiences. */
     scopes?: readonly string[] | undefined;
   };
-  /** How people sign in to the clusters' Kubernetes APIs; undefined where that is not offered. */
+  /** The settings of sign-ins to the clusters' Kubernetes APIs; undefined if the installation offers none. */
   kubernetesLogin:
     | {
         clientId: string;

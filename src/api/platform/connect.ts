@@ -1,4 +1,4 @@
-/** How a client finds the issuer, and how a person reaches a cluster: over SSH, and its Kubernetes API. */
+/** The addresses that clients need: the issuer's, and a cluster's over SSH and of its Kubernetes API. */
 import { stringify } from 'yaml';
 import { decideAccess, isExplained } from '../../domain/access/decision.ts';
 import { type Grant, longestLasting } from '../../domain/access/grant.ts';
@@ -32,7 +32,7 @@ export const getProtectedResource: Operation<'getProtectedResource'> = async ({ 
   bearer_methods_supported: ['header'],
 });
 
-/** Whether a login over SSH works now (contract, "SSH access object"). Always an answer for someone with `clusters.ssh`, ready or not. */
+/** Whether an SSH login works now (contract, "SSH access object"). Anyone with `clusters.ssh` gets a reply, ready or not. */
 export const getSshAccess: Operation<'getSshAccess'> = async ({ store, gateway }, request) => {
   const { organizationId, keyFingerprint: fingerprint } = request.query;
   const clusterId = requireClusterId(request.path.clusterId);
@@ -45,10 +45,10 @@ export const getSshAccess: Operation<'getSshAccess'> = async ({ store, gateway }
   const decision = decideAccess(facts, { fingerprint });
   const ready = decision.allowed && gateway.fault === undefined;
   const reason = ready ? 'ready' : decision.allowed ? 'gateway_unavailable' : decision.readiness;
-  // Only the permission's absence has no word of its own.
+  // A missing permission is the only obstacle without a reason code.
   if (reason === undefined) throw forbidden('This needs the permission clusters.ssh in the organization.');
   const isFresh = facts.observedMsAgo !== undefined && facts.observedMsAgo <= observationFreshnessMs;
-  // Without Slurm there is nothing to reach through the gateway.
+  // A cluster without Slurm has nothing to reach through the gateway.
   const reachable = facts.takesAccessList;
   const [hostKey, otherHostKey] = gateway.hostKeys();
   const seesFaults = seesClusters(effectivePermissions(facts.role, facts.permissions));
@@ -78,7 +78,7 @@ export const getSshAccess: Operation<'getSshAccess'> = async ({ store, gateway }
   };
 };
 
-/** kubectl reads YAML 1.1, where a namespace called `no` or `0b1` would be something else than text. */
+/** kubectl parses YAML 1.1, in which an unquoted namespace `no` or `0b1` would not be text. */
 const forKubectl = { defaultStringType: 'QUOTE_DOUBLE', defaultKeyType: 'PLAIN', lineWidth: 0 } as const;
 
 export const getKubeconfig: Operation<'getKubeconfig'> = async (
@@ -112,7 +112,7 @@ export const getKubeconfig: Operation<'getKubeconfig'> = async (
   };
 };
 
-/** What lets someone in, the organization or a grant, and for how long. Throws `forbidden` when nothing does. */
+/** The access that admits the caller, from the organization or a grant, with its end. Throws `forbidden` without one. */
 async function admission(
   db: Reader,
   { caller: { userId }, now }: Asked,
@@ -132,7 +132,7 @@ async function admission(
   throw forbidden('This needs clusters.kubernetes in the organization, or a grant on the cluster.');
 }
 
-/** Where the Kubernetes API is. Throws `invalid_state` unless the cluster is active and lately said that it works. */
+/** The Kubernetes API's address. Throws `invalid_state` unless the cluster is active and recently reported the API as ready. */
 async function readyApi(db: Reader, cluster: Cluster, now: number): Promise<KubernetesReport> {
   if (cluster.state !== 'active') {
     throw invalidState(`The cluster is ${cluster.state}, not active.`);

@@ -1,4 +1,4 @@
-/** GPU time of an organization's clusters: by person, and by day. */
+/** GPU time of an organization's clusters, by person and by day. */
 import type { RunningJob } from '../../domain/access/manifest.ts';
 import type { Cluster, KeptSlurmReport } from '../../domain/clusters/cluster.ts';
 import { lastDays } from '../../domain/clusters/gpu-hours.ts';
@@ -16,8 +16,8 @@ import { type Asked, canReadClusters, type Operation, type PlatformReply } from 
 type ClusterHours = PlatformReply<'listGpuHours'>['items'][number];
 
 /**
- * Whose time a member sees is as with Slurm's own `sacct`: everyone's, unless `PrivateData` has `usage` or it is not known; of the
- * others then the sum. Owners, admins and staff see all.
+ * A member sees the same people as with Slurm's own `sacct`: everyone, unless `PrivateData` contains `usage` or is
+ * unknown; then themselves and the sum of the others. Owners, admins and staff see everyone.
  */
 export const listGpuHours: Operation<'listGpuHours'> = async ({ store: { read } }, request) => {
   const { businessOrgId: organizationId, days = 30 } = request.query;
@@ -59,7 +59,7 @@ async function hoursOf(
   return {
     cluster_id: id,
     cluster_name: name,
-    // One day that was only observed, and the whole is no more than that.
+    // `observed` if any day is: the total is no more reliable than its weakest day.
     ...present({
       first_day: first,
       source: (days.find((one) => one.source === 'observed') ?? days[0])?.source,
@@ -85,10 +85,10 @@ function hours(seconds: number): number {
 }
 
 export interface JobViewer {
-  /** Undefined for who is no member. */
+  /** Undefined for a non-member. */
   username: string | undefined;
   seesAll: boolean;
-  /** They, and members who are let in to Kubernetes, see all pods that hold GPUs. */
+  /** Owners, admins, staff and members with Kubernetes access see all pods that hold GPUs. */
   seesPods: boolean;
 }
 
@@ -112,9 +112,9 @@ export async function jobViewerIn(
 }
 
 /**
- * The jobs of a report, the caller's own first, then those that hold the most; and those that wait, by priority. Those of others
- * are for every member where Slurm shows them to everyone (slurm.conf, PrivateData), else for owners, admins and staff, and a
- * count for the rest.
+ * The running jobs of a report, the caller's own first, then the largest; and the waiting jobs, by priority. A member
+ * sees other people's jobs if Slurm shows them to everyone (slurm.conf, PrivateData), else only their number; owners,
+ * admins and staff see all.
  */
 export async function jobsIn(
   db: Reader,

@@ -1,6 +1,6 @@
 /**
  * The operations of the Platform API, one function an `operationId` of openapi/platform.yaml, a file a resource.
- * Owns what the API answers and refuses about running clusters; knows nothing of HTTP and of Business.
+ * Owns the API's replies and refusals about running clusters; knows nothing of HTTP and of Business.
  *
  * Flow: `http` checks and authenticates a request → an operation here → reads of `store`, and for Slurm configurations
  * one write.

@@ -1,4 +1,4 @@
-/** The machines of a cluster, and what of them is in use. */
+/** The machines of a cluster, and the use of their GPUs. */
 import { isRecent } from '../../domain/access/manifest.ts';
 import { type Cluster, freshness, isInService, type Machine } from '../../domain/clusters/cluster.ts';
 import { gpuUsage, type MachineUse, mostUsagesAtOnce } from '../../domain/clusters/gpu-usage.ts';
@@ -68,7 +68,7 @@ async function usageOf(
     findObservation(db, cluster.id, 'kubernetes'),
   ]);
   const observed = [slurm, kubernetes].flatMap((one) => one?.observedAt ?? []);
-  // What ran before says nothing of now.
+  // Jobs of an old report may have ended, so only a recent one is used.
   const report = cluster.scheduler === 'sunk' && slurm && isRecent(slurm.observedAt, now) && slurm.report;
   const pods =
     cluster.scheduler === 'kubernetes' &&
@@ -115,7 +115,7 @@ function useOf({ report, observedAt, lifecycleState }: Machine, cluster: Cluster
   };
 }
 
-/** A report that is old does not say how a machine is now. */
+/** Leaves out the facts that an old report cannot confirm. */
 function usageBody(machine: Machine, cluster: Cluster, now: number) {
   const { id, name, report, observedAt, lifecycleState } = machine;
   const { gpusInUse, takesWork } = useOf(machine, cluster, now);

@@ -1,4 +1,4 @@
-/** What clusters are set up with, and what can be bought for them (contract, "Cluster options", "Storage inventory"). */
+/** The options of clusters and the storage that can be bought (contract, "Cluster options", "Storage inventory"). */
 import { type ConditionReport, isRecent, type SideReport } from '../../domain/access/manifest.ts';
 import { type Cluster, type ClusterState, isInService } from '../../domain/clusters/cluster.ts';
 import { forbidden } from '../../domain/error.ts';
@@ -38,7 +38,7 @@ export interface OptionFacts {
   clusterId: string;
   organizationId: string;
   clusterState: ClusterState;
-  /** The configuration that the cluster is to have. */
+  /** The cluster's desired configuration version. */
   desiredGeneration: number;
   observation: { observedAt: number; report: Pick<SideReport, 'scheduler' | 'storage'> } | undefined;
   purchased: { ceph: number; nfs: number };
@@ -89,7 +89,7 @@ export function clusterOptions(facts: OptionFacts): Options {
   };
 }
 
-/** A cluster's entry in its organization's storage inventory, without what names the cluster. */
+/** A cluster's entry in its organization's storage inventory, without the fields that identify the cluster. */
 export function storageInventory(
   facts: OptionFacts,
 ): Omit<Inventory, 'clusterId' | 'clusterName' | 'lifecycleState'> {
@@ -116,7 +116,7 @@ export function storageInventory(
   };
 }
 
-/** How far the last report can be relied on; it is there only where it can. */
+/** How reliable the last report is; the report is included only if it is. */
 function observed({ observation, clusterState, now }: OptionFacts) {
   if (!isInService({ state: clusterState }))
     return { state: 'unavailable', reason: 'cluster_not_active' } as const;
@@ -144,7 +144,7 @@ function storageCondition(facts: OptionFacts, storage: SideReport['storage']): C
   return storage?.ceph || storage?.nfs ? condition(facts, 'StorageReady', storage.ready) : undefined;
 }
 
-/** What was said of another configuration than the cluster's current one is not said of this one. */
+/** A condition is returned only if it is about the cluster's current configuration. */
 function condition(
   facts: OptionFacts,
   type: Condition['type'],

@@ -1,4 +1,4 @@
-/** Slurm configurations: a cluster's own, and what an organization's new clusters start with. Replaced whole. */
+/** Slurm configurations: a cluster's own, and the default of an organization's new clusters. A write replaces the whole configuration. */
 import { type AccessList, isRecent } from '../../domain/access/manifest.ts';
 import { type Cluster, isInService, type Observation } from '../../domain/clusters/cluster.ts';
 import { DomainError, notFound, TooManyRequests } from '../../domain/error.ts';
@@ -48,7 +48,7 @@ export const getSchedulerConfiguration: Operation<'getSchedulerConfiguration'> =
   request,
 ) => {
   const { id } = await configurable(store, request);
-  // The configuration and its number of the same moment.
+  // Both read at once, so that the configuration and its number belong together.
   const { schedulerGeneration, slurmConfiguration } = await findSchedulerState(store.read, id);
   return { etag: tagOf(schedulerGeneration), body: slurmConfiguration };
 };
@@ -58,9 +58,9 @@ function tagOf(generation: number): string {
 }
 
 /**
- * Replaces a cluster's configuration. Throws `invalid_scheduler_config`, naming the file, when it breaks a rule,
- * `invalid_state` for a cluster that is out of service, and `precondition_failed` where it would undo a change that the
- * caller has not seen.
+ * Replaces a cluster's configuration. Throws `invalid_scheduler_config`, naming the file, for a broken rule,
+ * `invalid_state` for a cluster out of service, and `precondition_failed` if it would undo a change that the caller
+ * has not seen.
  */
 export const setSchedulerConfiguration: Operation<'setSchedulerConfiguration'> = async (
   { store },
@@ -85,7 +85,7 @@ export const setSchedulerConfiguration: Operation<'setSchedulerConfiguration'> =
         const auditSeq = (await findLastSeq(tx.db)) + 1;
         const wanted = { clusterId, configuration, userId: caller.userId, auditSeq };
         const changed = await updateSlurmConfiguration(tx, wanted);
-        // A write that changes nothing cannot undo another person's.
+        // A write that changes nothing cannot undo another person's change.
         if (changed.length > 0) requireMatch(write.ifMatch, cluster.schedulerGeneration);
         return { result: cluster.schedulerGeneration + Math.min(changed.length, 1), changed };
       },
@@ -94,7 +94,7 @@ export const setSchedulerConfiguration: Operation<'setSchedulerConfiguration'> =
   return { etag: tagOf(generation), body: configuration };
 };
 
-/** Throws `precondition_failed` unless the configuration of this number is one that the caller has seen. */
+/** Throws `precondition_failed` unless the caller's tags include the configuration of this number. */
 function requireMatch(tags: readonly string[] | undefined, generation: number): void {
   if (!tags || tags.includes('*') || tags.includes(tagOf(generation))) return;
   throw new DomainError(
@@ -112,7 +112,7 @@ export const getDefaultSchedulerConfiguration: Operation<'getDefaultSchedulerCon
   return findDefaultSlurmConfiguration(store.read, organizationId);
 };
 
-/** Replaces what new clusters start with. Throws as above; `invalid_state` for an organization that is retired. */
+/** Replaces the default of new clusters. Throws as above; `invalid_state` for a retired organization. */
 export const setDefaultSchedulerConfiguration: Operation<'setDefaultSchedulerConfiguration'> = async (
   { store },
   request,
@@ -137,11 +137,11 @@ export const setDefaultSchedulerConfiguration: Operation<'setDefaultSchedulerCon
   );
 };
 
-/** A check reads up to 2 MiB and compares it. A person who types asks for a few a minute. */
+/** A check reads and compares up to 2 MiB; typing in the editor causes a few a minute. */
 const checks = createRateLimiter({ burst: 20, everyMs: 500 });
 const mostNames = 100;
 
-/** What a configuration would come to. Throws `invalid_state` for a cluster that takes none. */
+/** Faults and effects of a configuration, before it is saved. Throws `invalid_state` for a cluster that takes none. */
 export const checkSchedulerConfiguration: Operation<'checkSchedulerConfiguration'> = async (
   { store },
   request,
@@ -166,7 +166,7 @@ export const checkSchedulerConfiguration: Operation<'checkSchedulerConfiguration
     faults: configurationFaults(after),
     changes,
     changeCount,
-    // Without any of ours, those of the site's own file are in force again.
+    // Without partitions of ours, those of the site's own file are in force again.
     removedPartitions: [...had].filter((name) => !left.has(name)).slice(0, mostNames),
     hasSlurm,
     restarts: [...ends],
@@ -216,7 +216,7 @@ function statusOf(
   if (observation && !isRecent(observation.observedAt, facts.now)) return { state: 'unknown' };
   if (observation && observation.desiredGeneration >= newest.desiredGeneration) return { state: 'in_force' };
   const ready = observation?.report.scheduler?.ready;
-  // What was said of an earlier configuration is not said of this one.
+  // A condition about an earlier configuration does not apply to this one.
   if (ready?.status === 'False' && (ready.observedGeneration ?? 0) >= newest.desiredGeneration) {
     const state = ready.reason === rejectedReason ? 'refused' : 'failed';
     return { state, ...present({ message: ready.message }) };
@@ -235,7 +235,7 @@ export const listSchedulerConfigurationVersions: Operation<'listSchedulerConfigu
   return { items: versions.map(({ userId, email, ...rest }) => ({ ...rest, author: { userId, email } })) };
 };
 
-/** One of them. Throws `not_found` for what is not kept any more. */
+/** A stored version. Throws `not_found` for a version that is no longer stored. */
 export const getSchedulerConfigurationVersion: Operation<'getSchedulerConfigurationVersion'> = async (
   { store },
   request,

@@ -1,4 +1,4 @@
-/** Whom and what operators ask about, as they name them. */
+/** Helpers of operators' operations: permission checks, and looking up people and clusters by name. */
 import type { Cluster } from '../../../domain/clusters/cluster.ts';
 import { forbidden, invalidState, notFound } from '../../../domain/error.ts';
 import { isUuid } from '../../../domain/id.ts';
@@ -21,7 +21,7 @@ import {
   writes,
 } from '../operation.ts';
 
-/** A person by email, a cluster by name, or either by an ID as it is: the trail outlives what it tells of. */
+/** Resolves a person by email and a cluster by name; IDs pass unchecked, since the trail outlives what it names. */
 export async function subjectsOf(
   db: Reader,
   { person, cluster }: { person?: string | undefined; cluster?: string | undefined },
@@ -63,13 +63,13 @@ export async function requireNotErased(tx: Tx, userId: string): Promise<void> {
   if (erasedAt !== null) throw invalidState('This person was erased, for good.');
 }
 
-/** Throws `forbidden` unless the person holds the staff key, by itself or included in another. */
+/** Throws `forbidden` unless the person holds the staff key, directly or included in another. */
 async function requireStaff(db: Reader, userId: string, key: StaffKey): Promise<void> {
   if (holdsStaffKey(await listStaffKeys(db, userId), key)) return;
   throw forbidden(`This is for operators of the installation who hold ${key}.`);
 }
 
-/** Makes operations that are for people who hold a staff key: whether they do is asked before anything else. */
+/** Makes operations that require a staff key, which is checked before anything else. */
 function forStaff(key: StaffKey) {
   return <Id extends keyof operations>(run: Operation<Id>): Operation<Id> =>
     async (deps, request) => {
@@ -81,7 +81,7 @@ export const staffReads = forStaff('staff.read');
 export const auditorReads = forStaff('staff.audit');
 export const operatorAsks = forStaff('staff.operate');
 
-/** What authorizes the commands of operators. Throws `forbidden`. */
+/** Authorizes the commands of operators. Throws `forbidden`. */
 export function requireOperator(tx: Tx, { userId }: Caller): Promise<void> {
   return requireStaff(tx.db, userId, 'staff.operate');
 }
@@ -102,7 +102,7 @@ interface PersonChange {
   change(tx: Tx, userId: string): Promise<LateAbout | undefined>;
 }
 
-/** One that changes a person, and answers with them as they are then. */
+/** Makes an operation that changes a person and returns their new state. */
 export function changesPerson<Id extends keyof operations>(
   operation: Id,
   changeOf: (deps: BusinessDeps, request: BusinessRequest<Id>) => Awaitable<PersonChange>,

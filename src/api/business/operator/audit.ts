@@ -1,4 +1,4 @@
-/** The audit trail and the SSH gateway, as operators see them: the trail and its heads, the keys of the gateway, and who is or was connected. */
+/** The audit trail with its heads, the gateway's keys, and its open and past sessions, for operators. */
 import { notFound } from '../../../domain/error.ts';
 import { present } from '../../../domain/present.ts';
 import {
@@ -40,7 +40,7 @@ function entryBody(listing: AuditListing, names: Awaited<ReturnType<typeof findN
   };
 }
 
-/** The trail's head as it is now, signed on the spot where it was not. */
+/** The trail's current head, signed now if it was not yet. */
 export const operatorGetAuditHead = auditorReads<'operatorGetAuditHead'>(async ({ audit }) => {
   const head = await audit.sign();
   if (!head) throw notFound('The audit trail has no entry yet.');
@@ -72,7 +72,7 @@ export const operatorListSessions = staffReads<'operatorListSessions'>((deps) =>
   openSessions(deps, () => true),
 );
 
-/** The sessions that are over, the last that ended first. They show as much of people as the audit trail does. */
+/** Past sessions, the last to end first. They reveal as much about people as the audit trail. */
 export const operatorListPastSessions = auditorReads<'operatorListPastSessions'>(
   async ({ store }, { query }) => {
     const { address, key, after: before, limit = 100, ...asked } = query;

@@ -1,4 +1,4 @@
-/** Groups at the issuer: who is in which, and what rules for them would change. */
+/** Groups at the issuer: their members, and the effects of new rules. */
 import { invalidState, notFound } from '../../../domain/error.ts';
 import { type GroupClaim, refuseUnknownSlugs, ruleOf } from '../../../domain/organizations/group-rules.ts';
 import { type Reader, tryOut } from '../../../store/engine/index.ts';
@@ -38,14 +38,14 @@ export const operatorListGroups = staffReads<'operatorListGroups'>(async (deps, 
   };
 });
 
-/** What rules in the place of those in force would change: found by applying them, and taking it back. */
+/** The changes that new rules would cause, found by applying them in a transaction that is rolled back. */
 export const operatorPlanGroups = staffReads<'operatorPlanGroups'>(async (deps, { caller, body }) => {
   const { store } = deps;
   takePlan(caller.userId);
   const { source } = requireGroups(deps);
   const rules = body.rules.map((rule, index) => ruleOf(rule, `rules[${index}]`));
   refuseUnknownSlugs(rules, await listSlugs(store.read), 'rules');
-  // Ahead, so that other writes wait only for what changes.
+  // Read before the transaction, which blocks other writes and so should only make the changes.
   const behind: PersonBehind[] = [];
   for await (const person of listBehindGroups(store.read, rules, source)) behind.push(person);
   const people = await countKnownGroups(store.read, source);
@@ -60,7 +60,7 @@ export const operatorPlanGroups = staffReads<'operatorPlanGroups'>(async (deps, 
   });
 });
 
-/** Throws `invalid_state` where the configuration says nothing of groups. */
+/** Throws `invalid_state` if groups are not configured. */
 function requireGroups({ groups }: BusinessDeps) {
   if (groups) return groups;
   throw invalidState(

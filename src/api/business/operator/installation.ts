@@ -1,4 +1,4 @@
-/** What operators must mend, and what the service says of its own keys, backups and servers. */
+/** Problems for operators, and the state of the service's keys, backups and servers. */
 import { isRecent } from '../../../domain/access/manifest.ts';
 import {
   type Cluster,
@@ -68,7 +68,7 @@ export const operatorGetInstallation = staffReads<'operatorGetInstallation'>(asy
   };
 });
 
-/** The servers that share the database, in the order in which they were started; those that are gone for a while as well. */
+/** The servers of the database in the order of their start, including recently dead ones. */
 export const operatorListServers = staffReads<'operatorListServers'>(async ({ store }) => {
   const servers = await listServers(store);
   return {
@@ -80,7 +80,7 @@ export const operatorListServers = staffReads<'operatorListServers'>(async ({ st
   };
 });
 
-/** Since when a side has failed: what is on record, or since this process has known of it. RFC 3339. */
+/** Since when a side has failed: the recorded time, else when this process first saw the failure. RFC 3339. */
 export function failingSince(state: SideState, passes: SidePasses | undefined): string | null {
   if (sideTrouble(state) === null) return null;
   const { lastTransitionTime } = schedulerTrouble(state) ?? {};
@@ -115,13 +115,13 @@ async function problemsOf(
   ];
 }
 
-/** What is to be mended, without where. */
+/** A problem without its location. */
 type Known = Pick<Problem, 'urgency' | 'since' | 'message' | 'action'>;
 
-/** So long a list may take that is on its way. */
+/** The usual time for a list to reach a host. */
 const usualWaitMs = 60_000;
 
-/** Hosts that have an older list: who was taken off it since may have an account and processes there. */
+/** Hosts with an older list: people removed since may still have accounts and processes there. */
 function problemOfHosts(observation: Observation<'slurm'> | undefined, now: number): Known[] {
   const late = (observation?.waiting ?? []).filter(
     ({ since = '' }) => Date.parse(since) <= now - usualWaitMs,
@@ -139,7 +139,7 @@ function problemOfHosts(observation: Observation<'slurm'> | undefined, now: numb
   ];
 }
 
-/** What keeps people out of their jobs, or does not keep them inside. */
+/** Faults because of which people cannot log in to their jobs, or are not confined to them. */
 function problemOfJobLogins(observation: Observation<'slurm'> | undefined): Known[] {
   const lacks = observation?.report.jobLogins ?? [];
   if (lacks.length === 0) return [];

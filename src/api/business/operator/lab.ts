@@ -1,4 +1,4 @@
-/** The installation as a lab file: what applying one would do, doing it, and writing it out. */
+/** Lab files: planning, applying and exporting the installation. */
 import { checkLab, type Lab } from '../../../domain/clusters/lab.ts';
 import { checkHostSettings, type HostRules } from '../../../domain/clusters/lab-paths.ts';
 import { type LabStep, planLab } from '../../../domain/clusters/lab-plan.ts';
@@ -14,7 +14,7 @@ export const operatorExportLab = staffReads<'operatorExportLab'>(async ({ store 
   return exportLab(store.read, now);
 });
 
-/** What applying a lab would do: found by doing it, and taking it back. */
+/** The changes that applying a lab would make, found by applying it in a transaction that is rolled back. */
 export const operatorPlanLab = staffReads<'operatorPlanLab'>(
   async ({ store, hostRules }, { caller, body }) => {
     const { lab, prune = false } = body;
@@ -26,7 +26,7 @@ export const operatorPlanLab = staffReads<'operatorPlanLab'>(
   },
 );
 
-/** Brings the installation to a lab: all of it, or nothing. Each step has an entry of its own in the audit trail. */
+/** Applies a lab in one transaction. Each step has an audit entry of its own. */
 export const operatorApplyLab = operatorWrites('operatorApplyLab', ({ hostRules }, request) => {
   const { caller, command } = request;
   const { lab, prune = false } = request.body;

@@ -1,4 +1,4 @@
-/** People with an account, and the identities that they sign in with, as operators see and manage them. */
+/** People with an account and their identities at issuers, for operators. */
 import { scrypt } from 'node:crypto';
 import { promisify } from 'node:util';
 import { dayMs } from '../../../domain/access/lapse.ts';
@@ -89,11 +89,11 @@ export const operatorSetStaffKeys = changesPerson('operatorSetStaffKeys', (_, { 
 
 const otherIssuer = 'People sign in with another issuer here; it keeps the passwords.';
 
-/** Sets a person's password at the embedded issuer; what was signed in to with the one before is over. */
+/** Sets a person's password at the embedded issuer, which ends the sign-ins with the former one. */
 export const operatorSetPassword = changesPerson('operatorSetPassword', async (deps, request) => {
   const { store, hashPassword } = deps;
   const { password } = request.body;
-  // Hashing is work, so it is done only for those who may; the command refuses the others.
+  // Hashing is expensive, so it is done only for operators; the command refuses everyone else.
   const mayDo = holdsStaffKey(await listStaffKeys(store.read, request.caller.userId), 'staff.operate');
   const user = mayDo ? await findPerson(store.read, request.path.userID) : undefined;
   const hash = user && (await hashPassword?.(password, user));
@@ -128,7 +128,7 @@ export const operatorSetPersonEmail = changesPerson('operatorSetPersonEmail', (_
 
 const longestExemptionMs = 366 * dayMs;
 
-/** Until when a person's access does not lapse without a sign-in. Throws `invalid_request` for an end that is over or too far off. */
+/** Exempts a person from lapsing until a time. Throws `invalid_request` for a time in the past or too far ahead. */
 export const operatorSetSignInExemption = changesPerson('operatorSetSignInExemption', (_, { body }) => {
   const until = body.until === null ? null : toTime(fromTime(body.until));
   return {
@@ -149,12 +149,12 @@ const erase = changesPerson('operatorErasePerson', ({ audit }) => ({
   async change(tx, userId) {
     const { erasedAt } = await requirePerson(tx.db, userId);
     await erasePerson(tx, userId, audit.markIdentity);
-    // After the first erasure the names are gone, so the reason given now cannot be searched for them: it is left out.
+    // After the first erasure the names are gone, so a new reason cannot be searched for them and is left out.
     return erasedAt === null ? undefined : { reason: '', details: 'was erased before' };
   },
 }));
 
-/** Replaces what names a person who was deactivated; the audit trail follows in the background. */
+/** Erases a deactivated person's names; the audit trail is redacted in the background. */
 export const operatorErasePerson: Operation<'operatorErasePerson'> = async (deps, request) => {
   const reply = await erase(deps, request);
   deps.audit.eraseNames();
@@ -169,13 +169,13 @@ export const operatorReactivatePerson = changesPerson('operatorReactivatePerson'
   },
 }));
 
-/** Tells two passwords apart on a replay without keeping anything that is quick to guess from. */
+/** Distinguishes passwords on a replay; scrypt, so that the stored digest is slow to guess from. */
 async function fingerprint(password: string, salt: string): Promise<string> {
   const key = (await promisify(scrypt)(password, `replay ${salt}`, 32)) as Buffer;
   return key.toString('base64');
 }
 
-/** Ends sign-in, memberships, grants, staff keys and SSH keys. Throws `invalid_state` for the last owner of an organization. */
+/** Ends sign-ins, memberships, grants, staff keys and SSH keys. Throws `invalid_state` for the last owner of an organization. */
 async function deactivate(tx: Tx, userId: string): Promise<undefined> {
   for (const { organizationId } of await listMembershipsOf(tx.db, userId)) {
     await removeMembership(tx, { organizationId, userId });
@@ -207,7 +207,7 @@ export const operatorListIdentities = staffReads<'operatorListIdentities'>(async
   return identitiesBody(store.read, path.userID);
 });
 
-/** Replaces a person's identity at an issuer by a subject; without one, by the next sign-in with the verified address. */
+/** Replaces a person's identity at an issuer by a subject; without one, the next sign-in with the verified address becomes it. */
 export const operatorRebindIdentity = operatorWrites('operatorRebindIdentity', (_, { path, body }) => {
   const { userID: userId } = path;
   const { issuer, subject } = body;
@@ -226,7 +226,7 @@ export const operatorRebindIdentity = operatorWrites('operatorRebindIdentity', (
   };
 });
 
-/** Takes an identity from an account; its subject is not bound to any account again by its address. */
+/** Removes an identity from its account; the subject is never bound to an account by its address again. */
 export const operatorUnbindIdentity = operatorWrites(
   'operatorUnbindIdentity',
   (_, { caller, path, body }) => {
@@ -259,7 +259,7 @@ async function identitiesBody(db: Reader, userId: string) {
 
 const linkMs = 24 * 3_600_000;
 
-/** Makes a link with which a person sets a password, once and within a day. Its secret is in no record: a replay makes it again. */
+/** Makes a link for setting a password, valid once and for a day. The secret is not stored: a replay derives it again. */
 export const operatorCreatePasswordLink: Operation<'operatorCreatePasswordLink'> = async (deps, request) => {
   const userId = request.path.userID;
   const { idempotencyKey } = request.command;
@@ -285,7 +285,7 @@ export const operatorResetSecondFactor = changesPerson('operatorResetSecondFacto
   async change(tx, userId) {
     if (passwordLink === undefined) throw invalidState(otherIssuer);
     const had = await deleteSecondFactor(tx, userId);
-    // A browser may be signed in with the lost one.
+    // A browser may be signed in with the lost factor.
     await endSignIns(tx, userId);
     return had ? undefined : { details: 'there was none' };
   },
