@@ -19,7 +19,7 @@ import { sidesWithWays, wayBody } from './member-access.ts';
 import type { BusinessReply, BusinessRequest, Operation } from './operation.ts';
 import { standingIn } from './organizations.ts';
 
-type Asked = Pick<BusinessRequest<'saveAccessReview'>, 'caller' | 'path' | 'query' | 'now'>;
+type ReviewRequest = Pick<BusinessRequest<'saveAccessReview'>, 'caller' | 'path' | 'query' | 'now'>;
 
 interface Review {
   people: Reviewed[];
@@ -47,7 +47,7 @@ export const saveAccessReview: Operation<'saveAccessReview'> = async ({ store },
   return reviewCsv(people, cluster?.name);
 };
 
-async function readReview(store: Store, { caller, path, query, now }: Asked): Promise<Review> {
+async function readReview(store: Store, { caller, path, query, now }: ReviewRequest): Promise<Review> {
   const { orgID: organizationId } = path;
   const who = { organizationId, userId: caller.userId };
   return store.readSnapshot(async (db) => {

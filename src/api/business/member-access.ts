@@ -38,13 +38,13 @@ import { requireHoldings } from './member-permissions.ts';
 import type { BusinessReply, Operation } from './operation.ts';
 import { ownMembership } from './organizations.ts';
 
-type Person = BusinessReply<'listMemberAccess'>['people'][number];
-type OnCluster = Person['clusters'][number];
+type MemberAccess = BusinessReply<'listMemberAccess'>['people'][number];
+type OnCluster = MemberAccess['clusters'][number];
 
 const mostPeople = 100;
 
 /** The facts of a cluster that are the same for everyone on it. */
-interface Known {
+interface ClusterFacts {
   cluster: Cluster;
   list: AccessList | undefined;
   observation: Observation<'slurm'> | undefined;
@@ -65,7 +65,7 @@ export const listMemberAccess: Operation<'listMemberAccess'> = async (
   const seesAll = seesClusters(own.permissions);
   const clusters = (await listOrganizationClusters(store.read, organizationId)).filter(isInService);
   const known = await Promise.all(clusters.map((cluster) => knownOf(store, cluster, now)));
-  const people: Person[] = [];
+  const people: MemberAccess[] = [];
   for (const userId of wanted) {
     const person = await accessOf(store, organizationId, userId, known, now);
     if (person) people.push(person);
@@ -104,7 +104,7 @@ export const listOrganizationGrants: Operation<'listOrganizationGrants'> = async
   return { grants: await observedGrantBodies(store.read, grants) };
 };
 
-async function knownOf(store: Store, cluster: Cluster, now: number): Promise<Known> {
+async function knownOf(store: Store, cluster: Cluster, now: number): Promise<ClusterFacts> {
   const isSlurm = cluster.scheduler === 'sunk';
   const [list, observation, sides, kubernetes] = await Promise.all([
     isSlurm ? findAccessList(store.read, cluster.id) : undefined,
@@ -120,9 +120,9 @@ async function accessOf(
   store: Store,
   organizationId: string,
   userId: string,
-  clusters: readonly Known[],
+  clusters: readonly ClusterFacts[],
   now: number,
-): Promise<Person | undefined> {
+): Promise<MemberAccess | undefined> {
   const db = store.read;
   const ids = new Set(clusters.map(({ cluster }) => cluster.id));
   const [user, member, past, granted, keys, listing] = await Promise.all([
@@ -186,7 +186,7 @@ export function sidesWithWays(cluster: Cluster): Side[] {
 /** Whether a Slurm cluster has the person's entry: it needs the last list version that changed the entry. */
 async function onSlurm(
   store: Store,
-  { cluster, list, observation, sides }: Known,
+  { cluster, list, observation, sides }: ClusterFacts,
   userId: string,
   { wanted, listed, changedIn }: Listing,
   now: number,
@@ -214,7 +214,7 @@ async function onSlurm(
   };
 }
 
-function deliveryBody({ cluster, list, sides }: Known) {
+function deliveryBody({ cluster, list, sides }: ClusterFacts) {
   const times = sides.flatMap(({ observation }) => observation?.observedAt ?? []);
   const failures = sides.flatMap((side) => sideFailure(side) ?? []);
   return {

@@ -35,7 +35,7 @@ interface Reach {
   kubernetes: 'edit' | 'cluster-admin' | null;
 }
 
-interface Person {
+interface PlannedPerson {
   userId: string;
   before: Reach | undefined;
   after: Reach | undefined;
@@ -50,7 +50,7 @@ export const planMemberChanges: Operation<'planMemberChanges'> = async ({ store,
   const sessions = await gateway.sessions();
   return tryOut(store, async (opened) => {
     const tx = { ...opened, now: request.now };
-    const people = new Map<string, Person>();
+    const people = new Map<string, PlannedPerson>();
     const changes: Planned[] = [];
     for (const change of request.body.changes) {
       const known = await targetOf(tx.db, organizationId, change);
@@ -144,7 +144,7 @@ export function takePlan(userId: string): void {
 async function effectsIn(
   db: Reader,
   organizationId: string,
-  people: readonly Person[],
+  people: readonly PlannedPerson[],
   sessions: readonly SshSession[],
 ): Promise<OnCluster[]> {
   const clusters = (await listOrganizationClusters(db, organizationId)).filter(isInService);
@@ -236,7 +236,7 @@ async function reachOf(tx: Tx, organizationId: string, userId: string): Promise<
 async function effectOn(
   db: Reader,
   cluster: Cluster,
-  people: readonly Person[],
+  people: readonly PlannedPerson[],
   sessions: readonly SshSession[],
 ): Promise<OnCluster> {
   const onSlurm =
@@ -259,7 +259,7 @@ async function effectOn(
 async function effectOnSlurm(
   db: Reader,
   { id, name, driver }: Cluster,
-  people: readonly Person[],
+  people: readonly PlannedPerson[],
   sessions: readonly SshSession[],
 ) {
   const [had, has] = [accounts(people, 'before'), accounts(people, 'after')];
@@ -287,7 +287,7 @@ async function effectOnSlurm(
 }
 
 /** A new member counts as having a key (`once_keyed`): only adding them, which is audited, reveals whether they do. */
-function accounts(people: readonly Person[], when: 'before' | 'after'): LoginAccount[] {
+function accounts(people: readonly PlannedPerson[], when: 'before' | 'after'): LoginAccount[] {
   return people.flatMap((person) => {
     const listed = person[when]?.listed;
     const loginState = person.before ? listed?.desiredLoginState : 'ready';
@@ -295,7 +295,7 @@ function accounts(people: readonly Person[], when: 'before' | 'after'): LoginAcc
   });
 }
 
-function kubernetesChange({ before, after }: Person): OnCluster['kubernetes'] {
+function kubernetesChange({ before, after }: PlannedPerson): OnCluster['kubernetes'] {
   const [had, has] = [before?.kubernetes ?? null, after?.kubernetes ?? null];
   if (had === has) return [];
   return [{ username: after?.username ?? before?.username ?? '', before: had, after: has }];

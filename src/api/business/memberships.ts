@@ -43,12 +43,12 @@ export const setMemberRole = writes('setMemberRole', (_, request) => settingRole
 export const removeMember = writes('removeMember', (_, request) => removing(request));
 
 /** The parts of a request that define a change, without the headers of a write, so that plans can use it too. */
-type Asked<Id extends 'addMember' | 'setMemberRole' | 'removeMember'> = Pick<
+type MemberChange<Id extends 'addMember' | 'setMemberRole' | 'removeMember'> = Pick<
   BusinessRequest<Id>,
   'caller' | 'path' | 'body'
 >;
 
-export function adding(request: Asked<'addMember'>) {
+export function adding(request: MemberChange<'addMember'>) {
   const { orgID: organizationId } = request.path;
   const { email, name, role = 'member', username } = request.body;
   const wanted = [...new Set(request.body.permissions)].sort();
@@ -82,7 +82,7 @@ export function adding(request: Asked<'addMember'>) {
   });
 }
 
-export function settingRole(request: Asked<'setMemberRole'>) {
+export function settingRole(request: MemberChange<'setMemberRole'>) {
   const { orgID: organizationId, userID: userId } = request.path;
   const { role } = request.body;
   const about = { ...aboutMember(organizationId, userId), details: `role → ${role}` };
@@ -118,7 +118,7 @@ export const setMemberUsername = writes('setMemberUsername', (_, request) => {
   });
 });
 
-export function removing(request: Asked<'removeMember'>) {
+export function removing(request: MemberChange<'removeMember'>) {
   const { orgID: organizationId, userID: userId } = request.path;
   const about = aboutMember(organizationId, userId);
   return managing(request, {

@@ -34,11 +34,11 @@ import { listActiveKeys } from '../../store/people/ssh-keys.ts';
 import type { BusinessDeps, BusinessReply, Operation } from './operation.ts';
 
 type ClusterUse = BusinessReply<'getMyAccess'>['clusters'][number];
-type Held = NonNullable<Awaited<ReturnType<typeof findMembership>>>;
+type OwnMembership = NonNullable<Awaited<ReturnType<typeof findMembership>>>;
 
-interface Own {
+interface OwnFacts {
   userId: string;
-  held: ReadonlyMap<string, Held>;
+  held: ReadonlyMap<string, OwnMembership>;
   grants: readonly Grant[];
   requests: readonly AccessRequest[];
   isStaff: boolean;
@@ -62,7 +62,7 @@ export const getMyAccess: Operation<'getMyAccess'> = async (deps, { caller, now 
   return { clusters: uses };
 };
 
-async function ownOf({ store }: BusinessDeps, userId: string, now: number): Promise<Own> {
+async function ownOf({ store }: BusinessDeps, userId: string, now: number): Promise<OwnFacts> {
   const db = store.read;
   const [person, memberships, grants, requests, keys] = await Promise.all([
     findPerson(db, userId),
@@ -71,7 +71,7 @@ async function ownOf({ store }: BusinessDeps, userId: string, now: number): Prom
     listRequests(db, { userId }),
     listActiveKeys(db, userId),
   ]);
-  const held = new Map<string, Held>();
+  const held = new Map<string, OwnMembership>();
   for (const { organizationId } of memberships) {
     const found = await findMembership(db, organizationId, userId, now);
     if (found) held.set(organizationId, found);
@@ -94,7 +94,7 @@ async function ownOf({ store }: BusinessDeps, userId: string, now: number): Prom
   };
 }
 
-async function sharedClusters(db: Reader, { grants, held }: Own): Promise<Cluster[]> {
+async function sharedClusters(db: Reader, { grants, held }: OwnFacts): Promise<Cluster[]> {
   const ids = [...new Set(grants.map(({ clusterId }) => clusterId))];
   const found = await Promise.all(ids.map((id) => findCluster(db, id)));
   return found.filter((one) => one !== undefined && !held.has(one.organizationId)) as Cluster[];
@@ -104,16 +104,16 @@ function inOrder(a: Cluster, b: Cluster): number {
   return a.organizationId.localeCompare(b.organizationId) || a.name.localeCompare(b.name);
 }
 
-function grantsOn({ grants }: Own, { id }: Cluster): Grant[] {
+function grantsOn({ grants }: OwnFacts, { id }: Cluster): Grant[] {
   return grants.filter(({ clusterId }) => clusterId === id);
 }
 
-function seesAll({ held }: Own, { organizationId }: Cluster): boolean {
+function seesAll({ held }: OwnFacts, { organizationId }: Cluster): boolean {
   const own = held.get(organizationId);
   return own !== undefined && seesClusters(own.permissions);
 }
 
-function mayUse(own: Own, cluster: Cluster): boolean {
+function mayUse(own: OwnFacts, cluster: Cluster): boolean {
   const held = own.held.get(cluster.organizationId)?.permissions;
   if (grantsOn(own, cluster).length > 0) return true;
   if (cluster.scheduler === 'sunk' && held?.has('clusters.ssh')) return true;
@@ -121,7 +121,7 @@ function mayUse(own: Own, cluster: Cluster): boolean {
 }
 
 /** Undefined for a cluster that was deleted meanwhile. */
-async function useOf(deps: BusinessDeps, cluster: Cluster, own: Own): Promise<ClusterUse | undefined> {
+async function useOf(deps: BusinessDeps, cluster: Cluster, own: OwnFacts): Promise<ClusterUse | undefined> {
   const { store, gateway, offersKubernetesLogin } = deps;
   const [person, list, states] = await Promise.all([
     findPersonOnCluster(store, cluster.id, own.userId),
@@ -169,12 +169,12 @@ async function useOf(deps: BusinessDeps, cluster: Cluster, own: Own): Promise<Cl
 }
 
 /** Whether the caller's permissions are in force there. Reads all permissions of the cluster, so it is skipped for callers without any. */
-async function kubernetesAccessOn({ store }: BusinessDeps, cluster: Cluster, own: Own): Promise<Access> {
+async function kubernetesAccessOn({ store }: BusinessDeps, cluster: Cluster, own: OwnFacts): Promise<Access> {
   if (!mayUse(own, cluster)) return { state: 'none' };
   return kubernetesAccessState(await findKubernetesAccessOf(store, cluster, own.userId, own.now));
 }
 
-function kubernetesEnd(held: Held | undefined, grants: readonly Grant[]): string | null {
+function kubernetesEnd(held: OwnMembership | undefined, grants: readonly Grant[]): string | null {
   const ends = [];
   const byKey = held && heldUntil(held.role, held.granted);
   if (byKey?.has('clusters.kubernetes')) ends.push(byKey.endOf('clusters.kubernetes'));

@@ -70,14 +70,14 @@ export function createGroups(options: GroupsOptions): TakeGroups {
   };
 }
 
-interface Said {
+interface ReceivedGroups {
   userId: string;
   groups: SaidGroups;
   client: string | undefined;
   tokenAt: number;
 }
 
-async function take(options: GroupsOptions, said: Said): Promise<void> {
+async function take(options: GroupsOptions, said: ReceivedGroups): Promise<void> {
   const { store } = options;
   const change = await changeOf(store.read, options, said);
   if (!change) return;
@@ -92,7 +92,7 @@ async function take(options: GroupsOptions, said: Said): Promise<void> {
 async function changeOf(
   db: Reader,
   { source, rules }: GroupsOptions,
-  { userId, groups, client, tokenAt }: Said,
+  { userId, groups, client, tokenAt }: ReceivedGroups,
 ): Promise<((tx: Tx) => Promise<void>) | undefined> {
   const known = await findGroups(db, userId, source);
   // Tokens older than the last applied one are ignored.

@@ -19,8 +19,8 @@ export function requireClusterId(clusterId: string): string {
   return clusterId.toLowerCase();
 }
 
-export type Asked = Pick<Request, 'caller' | 'now'>;
-type AskedOfCluster = Asked & { path: { clusterId: string }; query: { businessOrgId: string } };
+export type RequestContext = Pick<Request, 'caller' | 'now'>;
+type ClusterRequest = RequestContext & { path: { clusterId: string }; query: { businessOrgId: string } };
 
 /**
  * Whether a person may read every cluster of an organization: by permission, or as staff. Throws `not_found` if staff
@@ -28,7 +28,7 @@ type AskedOfCluster = Asked & { path: { clusterId: string }; query: { businessOr
  */
 export async function canReadClusters(
   db: Reader,
-  { caller: { userId }, now }: Asked,
+  { caller: { userId }, now }: RequestContext,
   organizationId: string,
 ): Promise<boolean> {
   const membership = await findMembership(db, organizationId, userId, now);
@@ -41,7 +41,7 @@ export async function canReadClusters(
 /** Throws `forbidden` unless the caller holds the permission in the organization: grants and staff keys do not count. */
 export async function requirePermission(
   db: Reader,
-  { caller: { userId }, now }: Asked,
+  { caller: { userId }, now }: RequestContext,
   organizationId: string,
   permission: PermissionKey,
 ): Promise<void> {
@@ -53,7 +53,7 @@ export async function requirePermission(
  * A cluster that the caller may see: by permission in the given organization, as staff, or by a live grant on it.
  * Throws `forbidden` before revealing whether the cluster exists, then `not_found`.
  */
-export async function visibleCluster(db: Reader, request: AskedOfCluster): Promise<Cluster> {
+export async function visibleCluster(db: Reader, request: ClusterRequest): Promise<Cluster> {
   const clusterId = requireClusterId(request.path.clusterId);
   const { businessOrgId: organizationId } = request.query;
   const allowed =
@@ -63,7 +63,7 @@ export async function visibleCluster(db: Reader, request: AskedOfCluster): Promi
   throw forbidden('This needs clusters.read in the organization, or a grant on the cluster.');
 }
 
-export async function configurable({ read }: Store, request: AskedOfCluster): Promise<Cluster> {
+export async function configurable({ read }: Store, request: ClusterRequest): Promise<Cluster> {
   const clusterId = requireClusterId(request.path.clusterId);
   const { businessOrgId: organizationId } = request.query;
   await requirePermission(read, request, organizationId, 'clusters.configure');

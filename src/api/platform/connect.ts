@@ -19,7 +19,7 @@ import { findClusterReport } from '../../store/clusters/observations.ts';
 import type { Reader } from '../../store/engine/index.ts';
 import { listLiveGrants } from '../../store/organizations/grants.ts';
 import { findMembership } from '../../store/organizations/memberships.ts';
-import { type Asked, type Operation, requireClusterId, requirePermission } from './access.ts';
+import { type Operation, type RequestContext, requireClusterId, requirePermission } from './access.ts';
 
 /** The discovery document (contract, "Authentication"; RFC 9728); the one operation that needs no token. */
 export const getProtectedResource: Operation<'getProtectedResource'> = async ({ signIn }) => ({
@@ -115,7 +115,7 @@ export const getKubeconfig: Operation<'getKubeconfig'> = async (
 /** The access that admits the caller, from the organization or a grant, with its end. Throws `forbidden` without one. */
 async function admission(
   db: Reader,
-  { caller: { userId }, now }: Asked,
+  { caller: { userId }, now }: RequestContext,
   organizationId: string,
   clusterId: string,
 ): Promise<Pick<Grant, 'scope' | 'expiresAt'>> {

@@ -11,7 +11,7 @@ import { findObservation } from '../../store/clusters/observations.ts';
 import type { Reader } from '../../store/engine/index.ts';
 import { findMember, findMembership, listNamesOfMembers } from '../../store/organizations/memberships.ts';
 import { listStaffKeys } from '../../store/people/people.ts';
-import { type Asked, canReadClusters, type Operation, type PlatformReply } from './access.ts';
+import { canReadClusters, type Operation, type PlatformReply, type RequestContext } from './access.ts';
 
 type ClusterHours = PlatformReply<'listGpuHours'>['items'][number];
 
@@ -95,7 +95,7 @@ export interface JobViewer {
 export async function jobViewerIn(
   db: Reader,
   organizationId: string,
-  { caller: { userId }, now }: Pick<Asked, 'caller' | 'now'>,
+  { caller: { userId }, now }: Pick<RequestContext, 'caller' | 'now'>,
 ): Promise<JobViewer> {
   const [member, membership, staffKeys] = await Promise.all([
     findMember(db, organizationId, userId),

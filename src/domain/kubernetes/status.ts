@@ -15,7 +15,7 @@ export interface StatusBody {
   };
 }
 
-interface Refusal {
+interface ErrorResponse {
   status: number;
   method: string;
   path: string;
@@ -37,7 +37,7 @@ export class KubernetesError extends Error {
   readonly body: StatusBody;
   readonly retryAfterSeconds: number | undefined;
 
-  constructor({ status, method, path, body }: Refusal, retryAfterSeconds?: number) {
+  constructor({ status, method, path, body }: ErrorResponse, retryAfterSeconds?: number) {
     const known = typeof body === 'string' ? { message: body.trim() } : (body ?? {});
     super(`${method} ${path}: ${status} ${shortened(known.message ?? '')}`);
     this.status = status;
@@ -105,14 +105,14 @@ export function shortened(text: string): string {
   return shortText(text.replace(/\p{C}+/gu, ' ').trim(), 300);
 }
 
-interface Rule {
+interface RbacRule {
   apiGroups: string[];
   resources: string[];
   verbs: string[];
   resourceNames?: string[];
 }
 
-function neededRules(roleIds: readonly string[]): Rule[] {
+function neededRules(roleIds: readonly string[]): RbacRule[] {
   return [
     {
       apiGroups: [rbacGroup],

@@ -116,13 +116,13 @@ async function problemsOf(
 }
 
 /** A problem without its location. */
-type Known = Pick<Problem, 'urgency' | 'since' | 'message' | 'action'>;
+type UnlocatedProblem = Pick<Problem, 'urgency' | 'since' | 'message' | 'action'>;
 
 /** The usual time for a list to reach a host. */
 const usualWaitMs = 60_000;
 
 /** Hosts with an older list: people removed since may still have accounts and processes there. */
-function problemOfHosts(observation: Observation<'slurm'> | undefined, now: number): Known[] {
+function problemOfHosts(observation: Observation<'slurm'> | undefined, now: number): UnlocatedProblem[] {
   const late = (observation?.waiting ?? []).filter(
     ({ since = '' }) => Date.parse(since) <= now - usualWaitMs,
   );
@@ -140,7 +140,7 @@ function problemOfHosts(observation: Observation<'slurm'> | undefined, now: numb
 }
 
 /** Faults because of which people cannot log in to their jobs, or are not confined to them. */
-function problemOfJobLogins(observation: Observation<'slurm'> | undefined): Known[] {
+function problemOfJobLogins(observation: Observation<'slurm'> | undefined): UnlocatedProblem[] {
   const lacks = observation?.report.jobLogins ?? [];
   if (lacks.length === 0) return [];
   return [
@@ -157,7 +157,7 @@ function problemOf(
   state: SideState,
   passes: SidePasses | undefined,
   now: number,
-): Known | undefined {
+): UnlocatedProblem | undefined {
   const { observation, observeFailure } = state;
   const failure = sideTrouble(state);
   if (failure !== null) {

@@ -22,7 +22,7 @@ import { sendSignInForm, signInWithForm, type Unfinished } from './sign-in-form.
 
 type Context = PagesContext & { codes: RateLimiter };
 
-interface Asked {
+interface AuthorizationRequest {
   client: IssuerClient & { web: WebClient };
   query: string;
   state: string;
@@ -72,7 +72,7 @@ function requireAsked(
   { clients, issuer }: Context,
   { res }: Exchange,
   query: URLSearchParams,
-): Asked | undefined {
+): AuthorizationRequest | undefined {
   const one = (name: string) => (query.getAll(name).length === 1 ? (query.get(name) ?? '') : '');
   const found = clients.find((client) => client.id === one('client_id') && client.web);
   // Never redirects to an address that is not the client's, not even with an error (RFC 6749, 4.1.2.1).
@@ -97,7 +97,7 @@ function requireAsked(
 async function answer(
   { provider, issuer, codes, log }: Context,
   { res, address }: Exchange,
-  asked: Asked,
+  asked: AuthorizationRequest,
   { account, browser }: { account: PasswordAccount; browser: Browser },
   cookies: string[] = [],
 ): Promise<void> {
@@ -147,7 +147,7 @@ function answerUri(issuer: URL, { redirectUri }: WebClient, parameters: Record<s
 function sendSignIn(
   context: Context,
   exchange: Exchange,
-  { client, query }: Asked,
+  { client, query }: AuthorizationRequest,
   result?: Unfinished,
 ): void {
   const carried = { name: 'request', value: query };
