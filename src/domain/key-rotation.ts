@@ -8,7 +8,6 @@ import { invalidState } from './error.ts';
 export const keyKinds = ['host', 'client', 'issuer', 'audit'] as const;
 export type KeyKind = (typeof keyKinds)[number];
 
-/** The advice for a key that cannot be read or used. */
 export function spoiltKeyAdvice(kind: KeyKind): string {
   return `Restore it from a backup. To have a new one, move it away first. ${newKeyAdvice(kind)}`;
 }

@@ -17,7 +17,7 @@ import { findPerson } from '../../store/people/people.ts';
 
 export interface GroupsOptions extends GroupSettings {
   store: Store;
-  /** The only audience of a token that names its client nowhere but in `aud`. */
+  /** The client of tokens that name no client and have this ID as their only audience. */
   cliClientId: string;
   userinfo(token: string): Promise<Record<string, unknown>>;
   /** Called if the groups in a token cannot be used. */

@@ -1,7 +1,7 @@
 /**
- * May this person log in to this cluster over SSH, and if not, what stands in the way? The one decision that
- * `ssh-access`, the gateway's logins and the recheck of open sessions ask (contract, "SSH access object" and "SSH
- * gateway behaviour").
+ * Decides whether a person may log in to a cluster over SSH, and which obstacle prevents it. `ssh-access`, the gateway's
+ * logins and the recheck of open sessions all use this decision (contract, "SSH access object" and "SSH gateway
+ * behaviour").
  */
 import { type AccessPolicy, dayMs, periodText, type SignInWindow, signInAdvice } from './lapse.ts';
 import { observationFreshnessMs } from './manifest.ts';

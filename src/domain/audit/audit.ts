@@ -187,7 +187,6 @@ export function auditPublicKey(key: KeyObject): string {
   return `${prefix}${key.export({ type: 'spki', format: 'der' }).toString('base64')}`;
 }
 
-/** Checks that a text is a public key in the format of `auditPublicKey`. */
 export function isAuditPublicKey(text: string): boolean {
   return parseKey(text) !== undefined;
 }

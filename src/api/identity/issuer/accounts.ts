@@ -42,7 +42,6 @@ export function generationOf(token: { grantId?: string | undefined } | object): 
   return Number(/^(\d+)\./.exec(grantId)?.[1] ?? 0);
 }
 
-/** The access token's claim of its grant's password generation. */
 export function claimOfGeneration(token: object): Record<string, number> {
   return { [claimName]: generationOf(token) };
 }

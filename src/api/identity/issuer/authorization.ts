@@ -1,13 +1,13 @@
 /**
- * The person's half of the authorization code flow (RFC 6749, 4.1, with PKCE, RFC 7636), which is ours rather than the
- * library's, as that of the device flow is:
+ * The person's half of the authorization code flow (RFC 6749, 4.1, with PKCE, RFC 7636). As for the device flow, its
+ * pages are our own, not the library's:
  *
  *     GET /auth?client_id=…      signed in: 303 with a code; else the sign-in page. Nothing is stored before that
  *     POST /auth/sign-in         → 303 with a code
  *     GET /session/end           signs the browser out (OpenID Connect RP-Initiated Logout 1.0), → 303
  *
- * One client uses it, the web console. It is a part of the installation, so nothing is to approve; the code is exchanged
- * at the library's token endpoint.
+ * Its only client is the web console, which is a part of the installation, so the person need not approve anything. The
+ * code is exchanged at the library's token endpoint.
  */
 import { compactVerify, createLocalJWKSet } from 'jose';
 import { createRateLimiter, type RateLimiter } from '../../../lib/limits.ts';

@@ -10,7 +10,7 @@ import { errorPage, pageHeaders, remoteAddress } from './pages.ts';
 const minute = 60;
 const day = 24 * 60 * minute;
 
-/** Lifetimes in seconds. */
+/** In seconds. */
 const lifetimes = {
   AccessToken: accessTokenSeconds,
   AuthorizationCode: minute,

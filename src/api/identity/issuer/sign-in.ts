@@ -1,15 +1,15 @@
 /**
- * Email and password to person, with wrong tries slowed down on three counts, so that neither one account nor many can be
- * guessed at. No account is locked; while others guess at it, a new browser at an address that failed lately waits as well:
+ * Checks email and password. Three limits slow guesses down, so that an attacker can guess at neither one account nor many.
+ * No account is locked; while others guess at one, a new browser at an address with a recent failure has to wait as well:
  *
- * - account and address: five tries are free, then 1, 2, 4 … seconds, at most a minute;
- * - account, from everywhere: softer (20 free, at most 30 seconds), against guessing from many addresses; not for an
- *   address that this person has signed in from, and not for one try from any other with no failure lately;
- * - address, whichever account: a rate (50 at once, then one a second): a whole site can stand behind one address.
+ * - account and address: five attempts are free, then 1, 2, 4 … seconds of back-off, at most a minute;
+ * - account, all addresses: a softer back-off (20 free, at most 30 seconds), against guesses from many addresses; not for
+ *   an address that this person has signed in from, and not for one attempt from any other without a recent failure;
+ * - address, all accounts: a rate limit (50 at once, then one a second): a whole site can share one address.
  *
- * None of these hold back a browser that the person has signed in with before: its own wrong tries are counted apart
- * (20 at once, then one in half a minute), and only beyond those it is treated as any other. Where many passwords are to be
- * checked at once its turn comes first, and the others' by address in turn (password.ts).
+ * None of these delays a browser that the person has signed in with before: it has a limit of its own for wrong passwords
+ * (20 at once, then one in half a minute), and only beyond that the others apply. In the queue for password checks it comes
+ * first; the others take turns by address (password.ts).
  */
 import { createHash } from 'node:crypto';
 import { foldEmail } from '../../../domain/people/person.ts';

@@ -1,9 +1,9 @@
 /**
- * The person's half of the device flow (RFC 8628, section 3.3), which is ours rather than the library's:
+ * The person's half of the device flow (RFC 8628, section 3.3), with our own pages, not the library's:
  *
  *     GET /device                the code page
- *     GET /device?user_code=…    the sign-in page, or, signed in, the approval page; changes nothing, so that opening
- *                                it twice, or a mail scanner opening it, uses nothing up
+ *     GET /device?user_code=…    the sign-in page, or, signed in, the approval page; changes nothing, so that
+ *                                opening it twice, or by a mail scanner, does not use the code up
  *     POST /device/sign-in, /device/approval, /device/sign-out       → 303 to one of the pages
  *     GET /device/approved, /device/denied                           the last pages
  *     GET, POST /password, GET /password/changed                     account-page.ts
