@@ -1,15 +1,15 @@
-/** What a person names on the command line: a thing by what they call it, a time, a span. */
+/** Parses the values that people name on the command line: things by their names, times, time spans. */
 import { visibleLine } from '../domain/text.ts';
 import { durationMs } from '../domain/units.ts';
 import { CliError, failure, usage } from './exit.ts';
 
 const shownAtMost = 10;
-/** The beginning of an ID has to be this long, or a mistyped name could be one. */
+/** Minimum length of an abbreviated ID: a shorter one could be a mistyped name. */
 const prefixLength = 8;
 
 /**
- * The one item with this name, this ID, or an ID that begins so. Throws a sentence that lists what there is; `one` and `many`
- * are what it calls them.
+ * Returns the one item with this name, this ID, or an ID that begins so. Throws a message that lists the items; `one` and
+ * `many` are the nouns that it uses.
  */
 export function pick<T>(
   [one, many]: readonly [one: string, many: string],
@@ -39,7 +39,7 @@ function enumerate(names: readonly string[]): string {
   return more > 0 ? `${shown} and ${more} more` : shown;
 }
 
-/** RFC 3339 in UTC from a time or a date (its beginning, in UTC), as given with `flag`. */
+/** Converts a time, or a date (its start in UTC), to RFC 3339 in UTC. Errors name `flag`. */
 export function parseTime(flag: string, text: string | undefined): string | undefined {
   if (text === undefined) return undefined;
   const time = /^\d{4}-\d{2}-\d{2}/.test(text) ? new Date(text) : undefined;
@@ -48,13 +48,13 @@ export function parseTime(flag: string, text: string | undefined): string | unde
   return time.toISOString();
 }
 
-/** RFC 3339 in UTC from a time, a date, or a span from now such as `2h`. */
+/** Converts a time, a date, or a span from now such as `2h`, to RFC 3339 in UTC. */
 export function parseEnd(flag: string, text: string | undefined): string | undefined {
   const ms = durationMs(text ?? '');
   return ms === undefined ? parseTime(flag, text) : new Date(Date.now() + ms).toISOString();
 }
 
-/** RFC 3339 in UTC from `--from`, or from `--since`: that long ago. */
+/** RFC 3339 in UTC from `--from`, or from `--since` (a span before now). */
 export function parseStart(from: string | undefined, since: string | undefined): string | undefined {
   if (since === undefined) return parseTime('--from', from);
   return new Date(Date.now() - parseSpan('--since', since)).toISOString();

@@ -1,4 +1,4 @@
-/** Questions to the person at the terminal, on stderr, so that what is printed stays clean. */
+/** Questions to the person at the terminal, on stderr, so that stdout has only data. */
 import { createInterface } from 'node:readline';
 import { Writable } from 'node:stream';
 import { escapeControls } from '../domain/text.ts';
@@ -17,7 +17,7 @@ export async function confirm(question: string): Promise<void> {
   if (!/^y(es)?$/i.test((await ask(`${question} [y/N] `)).trim())) throw failure('Nothing was changed.');
 }
 
-/** A password: typed twice without showing it, or the first line of standard input where that is no terminal. */
+/** Reads a new password: typed twice without echo, or the first line of standard input if that is no terminal. */
 export async function newPassword(email: string): Promise<string> {
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
   const password = await conversation(nowhere, async (next) => {
@@ -31,12 +31,12 @@ export async function newPassword(email: string): Promise<string> {
     throw failure('The two are not the same; nothing was changed.');
   });
   if (password === '') throw failure('The password is empty; nothing was changed.');
-  // Such as a backspace, where the terminal does not know it for one.
+  // For example a backspace that the terminal does not handle.
   if (/\p{Cc}/u.test(password)) throw failure('A password has no control characters; nothing was changed.');
   return password;
 }
 
-/** Several lines from one reader: what was typed ahead is an answer too. `output` gets the echo. */
+/** Reads several lines by one reader, so that lines typed ahead are kept as answers. `output` gets the echo. */
 async function conversation(
   output: NodeJS.WritableStream,
   talk: (next: (question: string) => Promise<string>) => Promise<string>,

@@ -9,13 +9,13 @@ export interface EnvironmentOptions {
 
 export interface Selection {
   profile: string;
-  /** Named for this command alone: by `--url`, else by ANDROMEDA_URL. */
+  /** The URL for this command only: `--url`, or else ANDROMEDA_URL. */
   url: string | undefined;
-  /** Named by `--url`: at login, that binds the profile (contract, "Profiles"). */
+  /** The URL is from `--url`: at login, that binds the profile (contract, "Profiles"). */
   explicit: boolean;
 }
 
-/** Reads flags first, then the environment variables (contract, "Profiles"). */
+/** Flags go before environment variables (contract, "Profiles"). */
 export function selectEnvironment(options: EnvironmentOptions): Selection {
   const { env } = commandIo();
   const profile = options.profile ?? (env.ANDROMEDA_PROFILE || 'default');
@@ -29,7 +29,7 @@ export function selectEnvironment(options: EnvironmentOptions): Selection {
   };
 }
 
-/** A Platform base URL in its one spelling: the key under which sessions are stored. */
+/** Normalizes a Platform base URL, which is the key of stored sessions. */
 function parsePlatformUrl(text: string): string {
   const url = URL.parse(text);
   if (!url || (url.protocol !== 'https:' && url.protocol !== 'http:') || !url.hostname)

@@ -1,4 +1,4 @@
-/** How the program ends: the statuses, and the errors that lead to them. */
+/** Exit statuses of the program, and the errors that lead to them. */
 import { exitArguments } from '../lib/packaging.ts';
 
 let hasThreadLeft = false;
@@ -7,17 +7,17 @@ export function leaveThreadBehind(): void {
   hasThreadLeft = true;
 }
 
-/** Ends the process with this status where a thread was left behind; returns where none was. */
+/** Ends the process with this status if a thread was left behind; returns if none was. */
 export function endDespiteThreads(status: number): void {
   // Replacing the program (execve) is the only way to end its threads and keep the exit status.
   if (hasThreadLeft) process.execve?.(process.execPath, [process.argv0, ...exitArguments(status)], {});
 }
 
 /**
- * How a command can end, and the one map from that to the status the shell sees.
+ * The outcomes of a command, and the one map from them to the exit statuses.
  *
- * `call` and `auth` know 0, 1, 2 and 130 only: the contract says that a request that fails exits 1, so `contractStatus`
- * takes the finer ones back. `ssh` ends with the status of ssh itself once that has started.
+ * `call` and `auth` use only 0, 1, 2 and 130: by the contract a failed request exits 1, so `contractStatus` maps the finer
+ * ones to it. `ssh` exits with the status of ssh itself once that has started.
  */
 export const exitStatus = {
   ok: 0,
@@ -33,7 +33,7 @@ export const exitStatus = {
 
 export type Failed = Exclude<keyof typeof exitStatus, 'ok'>;
 
-/** A command that cannot go on, with one plain sentence for the person at the terminal. */
+/** An error that ends a command, with one plain sentence for the person at the terminal. */
 export class CliError extends Error {
   override readonly name = 'CliError';
   readonly outcome: Failed;
@@ -60,7 +60,7 @@ export function outcomeOf(status: number, isRetryable: boolean): Failed {
   return status > 500 && isRetryable ? 'unreachable' : 'failure';
 }
 
-/** Runs one of the contract's own commands, whose every failure is the same; resolves to the exit status. */
+/** Runs `call` or `auth`, whose failures all have one status; resolves to the exit status. */
 export async function contractStatus(work: () => Promise<void>): Promise<number> {
   try {
     await work();

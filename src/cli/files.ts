@@ -1,6 +1,6 @@
 /**
- * Files: YAML that people write, read with a sentence that names the line of an error; and files that a reader sees as they
- * were or as they are now, never in between, also after a crash.
+ * Files: reads people's YAML, with errors that name the line; and replaces files atomically: a reader sees the old or the new
+ * content, never a part, also after a crash.
  */
 import { randomUUID } from 'node:crypto';
 import { createReadStream } from 'node:fs';
@@ -12,10 +12,10 @@ import { messageOf } from '../lib/error-message.ts';
 import { failure } from './exit.ts';
 import { isObject } from './net/request.ts';
 
-/** Bytes. What a person writes is far smaller, and the APIs take far less. */
+/** Bytes, far more than people write and than the APIs accept. */
 const maxInput = 16 * 2 ** 20;
 
-/** What is in a file, `-` for standard input. Throws a sentence, also for what has no end. */
+/** Reads a file; `-` is standard input. Throws a message, also for input without an end. */
 export async function readInput(file: string): Promise<string> {
   const chunks: Buffer[] = [];
   let size = 0;
@@ -31,7 +31,7 @@ export async function readInput(file: string): Promise<string> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-/** A YAML file's map of keys and values, `-` for standard input. Throws a sentence with file, line and column. */
+/** Reads a map of keys and values from YAML; `-` is standard input. Throws a message with file, line and column. */
 export async function readYaml(file: string): Promise<Record<string, unknown>> {
   return parseYaml(await readInput(file), file);
 }
@@ -53,7 +53,7 @@ export async function formatYaml(value: unknown): Promise<string> {
   const { Document, Scalar, visit } = await import('yaml');
   const document = new Document(value, { aliasDuplicateObjects: false });
   visit(document, {
-    // Only there an escape says what it stands for.
+    // Escapes have a meaning only in double quotes.
     Scalar: (_, node) => {
       if (typeof node.value === 'string' && node.value !== escapeControls(node.value))
         node.type = Scalar.QUOTE_DOUBLE;
@@ -66,7 +66,7 @@ function toValue(file: string, document: { toJS(): unknown }): unknown {
   try {
     return document.toJS();
   } catch (error) {
-    // Aliases that name each other, or too many of them.
+    // The document has circular aliases, or too many.
     throw failure(`${file}: ${messageOf(error)}.`, error);
   }
 }
@@ -81,8 +81,8 @@ export function reasonOf({ code, message }: NodeJS.ErrnoException): string {
 }
 
 /**
- * Writes `text` to `path`, readable by its owner alone. A link stays one: what it points to is replaced. Throws `failed` with
- * the reason.
+ * Writes `text` to `path`, readable only by its owner. If `path` is a link, its target is replaced. Throws `failed` with the
+ * reason.
  */
 export async function writeAtomically(path: string, text: string, failed: string): Promise<void> {
   const target = await realpath(path).catch(() => path);
@@ -102,7 +102,7 @@ export async function writeAtomically(path: string, text: string, failed: string
   }
 }
 
-/** On Windows a file that another process has open cannot be replaced, so this tries again for a while. */
+/** Retries on Windows, where a file that another process has open cannot be replaced. */
 async function replace(temporary: string, target: string): Promise<void> {
   for (let attempt = 1; ; attempt++) {
     try {
@@ -114,7 +114,7 @@ async function replace(temporary: string, target: string): Promise<void> {
   }
 }
 
-/** Whether Windows refuses it because another process has the file open, or has only just deleted it. */
+/** Whether Windows refused because another process has the file open, or has only just deleted it. */
 export function isHeldOnWindows(error: unknown, platform: NodeJS.Platform = process.platform): boolean {
   const code = error instanceof Error && 'code' in error ? String(error.code) : '';
   return platform === 'win32' && ['EPERM', 'EACCES', 'EBUSY'].includes(code);

@@ -1,4 +1,4 @@
-/** Commands for the host itself: a backup, its way back, the service, and its keys. What they do is handed in by `main.ts`. */
+/** Commands for the host itself: check, backup, restore, migration, service and keys. `main.ts` passes in their implementation. */
 import { Argument } from 'commander';
 import { type KeyKind, keyKinds, usualKeepDays } from '../domain/key-rotation.ts';
 import { newPassword } from './ask.ts';
@@ -169,7 +169,7 @@ function checked<Options extends InstallationOptions>(options: Options): Options
   return options;
 }
 
-/** Of the commands of `andromeda admin`. */
+/** `--config` of the commands of `andromeda admin`. */
 const ownConfigFlag = optional(
   '--config <file>',
   'the installation (YAML); where `service install` puts it otherwise',

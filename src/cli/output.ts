@@ -1,6 +1,6 @@
 /**
- * Data goes to stdout, every message for the person goes to stderr. No colour is used, so NO_COLOR holds. What is written
- * here cannot drive the terminal, also where the text comes from a server.
+ * Writes data to stdout, and messages for the person to stderr. Uses no colour, so NO_COLOR is respected. Escapes terminal
+ * controls, also in text from a server.
  */
 import { CommanderError } from 'commander';
 import { DomainError } from '../domain/error.ts';
@@ -12,7 +12,7 @@ export function print(line = ''): void {
   commandIo().stdout.write(`${escapeControls(line)}\n`);
 }
 
-/** Writes lines of data to stdout; resolves when they are handed over, rejects when the reader has closed the pipe. */
+/** Writes lines of data to stdout. Resolves when they are written, rejects when the reader has closed the pipe. */
 export function printAll(lines: readonly string[]): Promise<void> {
   return new Promise((resolve, reject) => {
     const text = lines.map((line) => `${escapeControls(line)}\n`).join('');
@@ -24,7 +24,7 @@ export function printMessage(sentence: string): void {
   commandIo().stderr.write(`${escapeControls(sentence)}\n`);
 }
 
-/** Keeps `andromeda … | head` quiet, as a reader that has seen enough is no failure, and reports real failures. */
+/** Ignores EPIPE, as a reader such as `head` may stop early, and reports other write errors. */
 export function watchOutput(): void {
   process.stderr.on('error', () => {});
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
@@ -56,7 +56,7 @@ export function report(error: unknown): number {
 
 function reportCommander(error: CommanderError): number {
   if (error.exitCode === 0) return exitStatus.ok;
-  // Commander showed help instead of an error: the person named a group of commands and none of them.
+  // For `commander.help`, Commander has printed help already: the command line named only a group of commands.
   if (error.code !== 'commander.help') printMessage(sentenceOf(error.message));
   return exitStatus.usage;
 }
@@ -78,8 +78,8 @@ function debug(error: unknown): void {
 export type Cell = string | number | boolean | null | undefined;
 
 /**
- * The lines of a table, the heading first. Nothing in a cell can break its line or drive the terminal; an empty
- * one is `-`, so that every row splits into as many columns as the heading.
+ * Formats a table, the heading first. Cell text cannot break its line or control the terminal. An empty cell is `-`, so that
+ * every row has as many columns as the heading.
  */
 export function formatTable(heading: readonly string[], rows: readonly (readonly Cell[])[]): string {
   const table = [heading, ...rows.map((row) => row.map(text))];
@@ -136,12 +136,12 @@ export function formatPairs(rows: readonly (readonly [string, Cell])[]): string 
   return formatTable(['', ''], rows).split('\n').slice(1).join('\n');
 }
 
-/** Rows for spreadsheets, with the line ends of a terminal and none after the last. */
+/** Formats rows as CSV, with LF line ends and none after the last line. */
 export function csvText(rows: Parameters<typeof csv>[0]): string {
   return csv(rows).replaceAll('\r\n', '\n').trimEnd();
 }
 
-/** Several values in one cell, without a space, so that a row can be split at spaces. */
+/** Joins values into one cell without spaces, so that a row can be split at spaces. */
 export function listed(values: readonly string[]): string {
   return values.join(',');
 }

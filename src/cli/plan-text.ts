@@ -1,4 +1,4 @@
-/** What a lab file, or changes of members and keys, would do, as text for people. */
+/** Describes the effects of a lab file, or of changes of members and keys, as text for people. */
 import { restartsText } from '../domain/slurm/restarts.ts';
 import { visibleLine, visibleName } from '../domain/text.ts';
 import { confirm, isAttended } from './ask.ts';
@@ -41,7 +41,7 @@ export function printEffects({ clusters }: MemberPlan): void {
   if (clusters.length > 0) printMessage(clusters.map(onClusterOfMembers).join('\n\n'));
 }
 
-/** Says what a change does on the clusters, and asks where that restarts or ends something and a person can answer. */
+/** Prints the effects of a change on clusters; at a terminal, asks to confirm it if it restarts or ends something. */
 export async function confirmPlan(plan: MemberPlan, { yes = false }: { yes?: boolean }): Promise<void> {
   printEffects(plan);
   const ends = plan.clusters.some(

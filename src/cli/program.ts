@@ -1,12 +1,12 @@
 /**
- * The command line. It owns the commands people type, what they print and their exit statuses, the session
- * on this machine, and the HTTP calls to the two APIs. It must not know the server's inside: it imports
- * `src/domain` and its own files only; what needs the server is handed in by `main.ts`.
+ * The command line. It owns the commands, their output and exit statuses, the session on this machine, and the HTTP calls to
+ * the two APIs. It must not depend on the server: it imports only `src/domain`, `src/lib` and its own files; `main.ts` passes
+ * in what needs the server.
  *
  *   argv → commander (here) → verb.ts → commands/*.ts, everyday/*.ts, admin/*.ts → session/ (who) → net/ (the wire)
  *   → stdout, or one sentence on stderr → exit.ts
  *
- * Every command loads its module when it runs: start-up time is part of what people notice.
+ * Each command loads its module when it runs, because people notice start-up time.
  */
 import { Argument, Command } from 'commander';
 import { visibleLine } from '../domain/text.ts';
@@ -31,7 +31,7 @@ import {
   type Verb,
 } from './verb.ts';
 
-/** Runs the command line of this process, whose exit status it resolves to. */
+/** Runs the command line of this process; resolves to the exit status. */
 export async function runProcess(
   argv: readonly string[],
   server: ServerCommands | undefined,
@@ -43,8 +43,8 @@ export async function runProcess(
 }
 
 /**
- * Runs one command line (without `node` and the script's name) and resolves to the exit status. Without the server's part
- * it is the client alone, which has no commands for the host.
+ * Runs one command line (without `node` and the script's name) and resolves to the exit status. Without `server` it is the
+ * client alone, which has no commands for the host.
  */
 export function run(
   argv: readonly string[],
@@ -57,7 +57,7 @@ export function run(
 async function perform(argv: readonly string[], server: ServerCommands | undefined): Promise<number> {
   let status: number = exitStatus.ok;
   const [first, ...rest] = argv;
-  // Commander's own `help` knows only the outermost commands.
+  // Commander's own `help` knows only top-level commands.
   const line = first === '--version' ? ['version'] : first === 'help' ? [...rest, '--help'] : [...argv];
   const program = await createProgram(line, server, (ended) => {
     status = ended;
@@ -75,7 +75,7 @@ async function perform(argv: readonly string[], server: ServerCommands | undefin
   }
 }
 
-/** All commands that `argv` may ask for; `completion` has every one. `finish` is given the exit status. */
+/** Creates the commands that `argv` may use; all of them for `completion`. `finish` receives the exit status. */
 export async function createProgram(
   argv: readonly string[],
   server: ServerCommands | undefined,
@@ -91,7 +91,7 @@ export async function createProgram(
   const admin = program
     .command('admin')
     .description('operate the installation: its people, its clusters, its audit trail');
-  // Some sixty commands, loaded only where they are asked for.
+  // Some sixty commands, loaded only when `argv` names them.
   if (argv.includes('admin') || first === 'completion')
     (await import('./admin/program.ts')).addAdmin(admin, server, finish);
   if (server && (installation.includes(first) || !others.includes(first)))
@@ -100,7 +100,7 @@ export async function createProgram(
   return program;
 }
 
-/** The commands people use every day, in the order in which help lists them; each one's module is loaded on demand. */
+/** The everyday commands, in the order of the help text; each module is loaded on demand. */
 const everyday: Record<string, () => Promise<Noun | Verb>> = {
   ssh: async () => (await import('./everyday/ssh.ts')).ssh,
   'ssh-config': async () => (await import('./everyday/ssh.ts')).sshConfig,
@@ -121,7 +121,7 @@ const everyday: Record<string, () => Promise<Noun | Verb>> = {
 };
 
 const installation = ['check', 'backup', 'restore', 'migrate', 'service', 'clients'];
-/** What a command line begins with that needs none of the everyday commands. */
+/** First arguments that need none of the everyday commands. */
 const others = ['serve', 'call', 'auth', 'admin', 'version', '--version', 'doctor', ...installation];
 
 function everydayFor(first: string): Promise<(Noun | Verb)[]> {
@@ -273,7 +273,7 @@ const version = (server: ServerCommands | undefined): Verb =>
     run: async (options) => (await import('./commands/version.ts')).version(options, server?.components),
   });
 
-/** Columns of a help text that goes to no terminal, or to one that does not say how wide it is. */
+/** Columns of a help text without a terminal, or with one of unknown width. */
 const helpWidth = 100;
 
 const statuses = `
@@ -311,7 +311,7 @@ function requireCommand(program: Command, names: readonly string[]): void {
   }
 }
 
-/** A file or directory without a name is most often a variable that was never set, and the path "" is where we are. */
+/** Refuses an empty path, which is most often an unset variable, and would mean the current directory. */
 function refuseEmptyPaths(command: Command): void {
   const given: [string, unknown][] = [
     ...command.options.map((option): [string, unknown] => [

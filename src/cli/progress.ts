@@ -1,4 +1,4 @@
-/** Waiting: the line on a terminal's stderr that shows for what, Ctrl-C, and asking the APIs until a change has arrived. */
+/** Waiting at a terminal: the progress line on stderr, Ctrl-C, and polling the APIs until a change has arrived. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { visibleLine } from '../domain/text.ts';
 import { commandIo } from '../lib/command-io.ts';
@@ -14,8 +14,8 @@ const firstPauseMs = 250;
 const longestPauseMs = 3000;
 
 /**
- * Checks with growing pauses and resolves to what the first complete check found. A service that cannot be reached is
- * asked again. Throws a sentence after `timeoutMs`, or on Ctrl-C.
+ * Polls with growing pauses and resolves to the result of the first complete check. Retries while the service cannot be
+ * reached. Throws a message after `timeoutMs`, or on Ctrl-C.
  */
 export function waitFor<T>(timeoutMs: number, check: () => Promise<Check<T>>): Promise<T> {
   const wait = (signal: AbortSignal) => async (show: (text: string) => void) => {
@@ -25,7 +25,7 @@ export function waitFor<T>(timeoutMs: number, check: () => Promise<Check<T>>): P
       if (done) return found as T;
       if (Date.now() + pause > deadline) throw failure(`It is not in place yet: ${missing}.`);
       show(`Waiting: ${missing}`);
-      // The timer's own abort error hides the reason.
+      // The timer's own AbortError would hide the signal's reason.
       await sleep(pause, undefined, { signal }).catch(() => signal.throwIfAborted());
     }
   };
@@ -58,7 +58,7 @@ export function withProgress<T>(work: (show: (text: string) => void) => Promise<
   let drawn = 0;
   const draw = () => {
     const frame = frames[drawn++ % frames.length];
-    // A line that wraps could not be taken away again.
+    // A wrapped line could not be erased again.
     const text = [...`${frame} ${line}`].slice(0, (stderr.columns ?? 80) - 1).join('');
     stderr.write(clear + text);
   };

@@ -1,4 +1,4 @@
-/** What the command line asks of the server's part of the program. */
+/** The interface between the command line and the server's part of the program. */
 import type { KeyKind } from '../domain/key-rotation.ts';
 
 export interface ServeOptions {
@@ -49,17 +49,17 @@ export interface MigrateOptions extends OnHost {
   to: 'sqlite' | 'postgres';
 }
 
-/** What only the server's folders can do, handed over by `main.ts`. What gives a number resolves to the exit status. */
+/** Commands that need server code, passed in by `main.ts`. Numbers are exit statuses. */
 export interface ServerCommands {
   serve(options: ServeOptions): Promise<number>;
   bootstrap(options: BootstrapOptions, newPassword: (email: string) => Promise<string>): Promise<number>;
   listKeys(options: ListOptions): Promise<number>;
-  /** Puts another key next to one of the service's, or in the place of one that is gone. */
+  /** Adds a key next to one of the service's keys, or replaces one that is lost. */
   newKey(kind: KeyKind, options: OnHost & { keep?: number; yes?: boolean }): Promise<number>;
   newSecretsKey(file: string): Promise<number>;
   listSecrets(options: ListOptions): Promise<number>;
   rotateSecrets(options: RotateSecretsOptions): Promise<number>;
-  /** Has the audit trail go on behind an entry at which the chain broke. */
+  /** Continues the audit trail after an entry at which the chain broke. */
   acceptAuditBreak(seq: number, options: OnHost): Promise<number>;
   backup(
     file: string | undefined,
@@ -74,7 +74,7 @@ export interface ServerCommands {
   ): Promise<number>;
   check(options: CheckOptions): Promise<number>;
   doctor(options: CheckOptions): Promise<number>;
-  /** Whether there is an installation on this host that commands without --config are about. */
+  /** Whether commands without --config are about an installation on this host. */
   hasInstallation(): Promise<boolean>;
   installService(options: ServiceOptions): Promise<number>;
   upgradeService(): Promise<number>;

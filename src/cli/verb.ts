@@ -1,6 +1,6 @@
 /**
- * A command of the program as data: what one types, and what it does. This file makes a command for commander of it, with
- * the flags that every command of its kind has.
+ * Commands of the program as data: usage, flags, and the function that runs. Converts them to Commander commands, with the
+ * flags that every command of its kind has.
  */
 import { type Argument, type Command, Option } from 'commander';
 import type { EnvironmentOptions } from './environment.ts';
@@ -8,22 +8,22 @@ import { exitStatus } from './exit.ts';
 import { type Api, createClient, type PlatformApi, type PlatformReader, type Reader } from './net/api.ts';
 import { type Answer, printAnswer, type printer } from './output.ts';
 
-interface Described {
+interface Description {
   usage: string;
   summary: string;
   /**
-   * What follows the name of the program or of its part, `andromeda` or `andromeda admin`; whole lines for `own`. Left out: what
-   * one types is all there is to it.
+   * Arguments after the prefix, `andromeda` or `andromeda admin`; whole lines for `own`. Left out: the example is the command
+   * alone.
    */
   example?: string | string[];
   flags?: Option[];
   isUsual?: true;
 }
 
-export interface Verb extends Described {
+export interface Verb extends Description {
   args?: Argument[];
   note?: string;
-  /** What follows the first argument is not ours to read. */
+  /** Flags after the first argument are passed on, not parsed. */
   passesOn?: true;
   run(command: Command): Promise<number>;
 }
@@ -45,9 +45,9 @@ interface Call<A, P, O> {
   options: O;
 }
 
-interface OverApis<A, P, O> extends Described {
+interface OverApis<A, P, O> extends Description {
   passesOn?: true;
-  /** The forms of `-o`, the usual one first; left out: table, json and yaml; empty: nothing is printed. */
+  /** The values of `-o`, the default first. Left out: table, json and yaml; empty: nothing is printed. */
   formats?: string[];
   run(call: Call<A, P, O>, ...args: string[]): Promise<Answer | undefined>;
 }
@@ -60,7 +60,7 @@ export function writes<O = object>(verb: OverApis<Api, PlatformApi, O>): Verb {
   return overApis(verb, [optional('--reason <text>', 'why, for the audit trail (the name of the command)')]);
 }
 
-/** A verb that asks no API, or asks in a way of its own. */
+/** A verb that calls no API, or calls one in its own way. */
 export function own<O = object, A extends (string | undefined)[] = []>(
   verb: Omit<Verb, 'run'> & { run(options: O, ...args: A): Promise<number> },
 ): Verb {

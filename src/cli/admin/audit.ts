@@ -1,4 +1,4 @@
-/** `andromeda admin audit`: the audit trail as JSON lines, and the check that it was not changed. */
+/** `andromeda admin audit`: prints the audit trail as JSON lines or sentences, and verifies that it was not changed. */
 import {
   type AuditCheckpoint,
   type ChainedEntry,
@@ -18,7 +18,7 @@ import { optional, reads, repeatable } from '../verb.ts';
 
 type AuditEntry = Business['AuditEntry'];
 
-interface Filter {
+interface AuditFilter {
   person?: string;
   cluster?: string;
   operation?: string;
@@ -35,7 +35,7 @@ interface Head {
   hash: string;
 }
 
-type Expected = Head & { because: 'noted earlier' | 'signed' };
+type ExpectedHead = Head & { because: 'noted earlier' | 'signed' };
 
 function entries(api: Reader, filter: Record<string, string | undefined>, start = 0) {
   return pagesBySeq(
@@ -44,7 +44,7 @@ function entries(api: Reader, filter: Record<string, string | undefined>, start 
   );
 }
 
-export const audit = reads<Filter>({
+export const audit = reads<AuditFilter>({
   usage: 'audit',
   summary: 'print the audit trail as JSON lines or sentences, oldest entry first',
   example: 'audit --person bob@physics.example --since 7d',
@@ -124,7 +124,7 @@ export const verifyAudit = reads<{ head?: string; key?: string[] }>({
       requireKey('head', head, keys);
       if (!isSignedHead(head)) throw failure(`The signature of the head of entry ${head.seq} is wrong.`);
     }
-    const expected: Expected[] = [
+    const expected: ExpectedHead[] = [
       ...noted,
       ...heads.map(({ seq, hash }) => ({ seq, hash, because: 'signed' as const })),
     ];
@@ -156,12 +156,12 @@ export const verifyAudit = reads<{ head?: string; key?: string[] }>({
   },
 });
 
-/** The last entry of the trail, and what was changed in it with a signature. Throws at the first entry that does not fit. */
+/** Reads the trail from the checkpoint. Returns its last entry and the redacted and accepted ones; throws at the first break. */
 async function readTrail(
   api: Reader,
   checkpoint: AuditCheckpoint | undefined,
   keys: readonly string[],
-  expected: readonly Expected[],
+  expected: readonly ExpectedHead[],
 ) {
   const expectedAt = Map.groupBy(expected, ({ seq }) => seq);
   let last: Head = { seq: checkpoint?.seq ?? 0, hash: checkpoint?.hash ?? '' };
@@ -193,11 +193,11 @@ function requireKey(what: string, { seq, key }: SignedHead, keys: readonly strin
     );
 }
 
-/** The beginning of a trail whose older entries were deleted. An entry noted earlier may be among those. */
+/** Checks the signed checkpoint from which a shortened trail continues. A noted head may be of its last deleted entry. */
 function requireCheckpoint(
   checkpoint: AuditCheckpoint,
   keys: readonly string[],
-  noted: readonly Expected[],
+  noted: readonly ExpectedHead[],
 ): void {
   requireKey('checkpoint', checkpoint, keys);
   if (!isSignedCheckpoint(checkpoint))
@@ -208,7 +208,7 @@ function requireCheckpoint(
   requireSame(checkpoint.hash, same);
 }
 
-function requireSame(found: string, expected: readonly Expected[]): void {
+function requireSame(found: string, expected: readonly ExpectedHead[]): void {
   for (const { seq, hash, because } of expected) {
     const which = because === 'signed' ? 'that was signed' : because;
     if (hash !== found) throw failure(`The trail was rewritten: entry ${seq} is not the one ${which}.`);
@@ -230,7 +230,7 @@ function asChained(entry: AuditEntry): ChainedEntry {
   return { command_id: null, organization_id: null, cluster_id: null, subject_user_id: null, ...entry };
 }
 
-function parseHead(text: string): Expected {
+function parseHead(text: string): ExpectedHead {
   const [, seq, hash = ''] = /^(\d{1,15}):(sha256:[0-9a-f]{64})?$/.exec(text) ?? [];
   if (seq === undefined || (hash === '') !== (Number(seq) === 0))
     throw usage(`'${text}' is not a head as \`andromeda admin audit verify\` prints it.`);

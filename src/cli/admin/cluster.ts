@@ -1,4 +1,4 @@
-/** `andromeda admin cluster`, `machine` and `grant`: clusters, their machines, and with whom they are shared. */
+/** `andromeda admin cluster`, `machine`, `grant`, `plan`, `apply` and `export`: clusters, grants on them, and lab files. */
 import { dirname, resolve } from 'node:path';
 import { checkLab, type Lab, LabError } from '../../domain/clusters/lab.ts';
 import { withClusterPaths, withLabPaths } from '../../domain/clusters/lab-paths.ts';
@@ -133,20 +133,20 @@ export const machine: Noun = {
   ],
 };
 
-type Check = Business['ClusterCheck'];
+type RightsCheck = Business['ClusterCheck'];
 
-const rights = printer<Check['rights'][number]>(
+const rights = printer<RightsCheck['rights'][number]>(
   { RIGHT: ({ right }) => right, ALLOWED: ({ allowed }) => (allowed ? 'yes' : 'NO') },
   '',
 );
 
-/** What is lacking, and what gives it; the exit status is that of a failure where something is. */
-export async function describeCheck(json: Check): Promise<Answer> {
+/** Describes missing rights and the ClusterRole that gives them; the status is a failure if a needed right is missing. */
+export async function describeCheck(json: RightsCheck): Promise<Answer> {
   const { server, user, fault, cluster_role } = json;
   const lacking = json.rights.filter(({ allowed }) => !allowed);
   const who = user ?? 'The service';
   const role = (await formatYaml(cluster_role)).trimEnd();
-  // The ClusterRole is alone on stdout, so that it can be piped to kubectl as it is.
+  // stdout has only the ClusterRole, so that it can be piped to kubectl.
   const how = `What is printed is the least that it needs, for kubectl apply -f -; bind it to ${user ?? 'its account'}.`;
   if (fault !== null) {
     const message = `${server || 'The API server'}: ${fault}\n${how}`;
@@ -160,7 +160,7 @@ export async function describeCheck(json: Check): Promise<Answer> {
   return { json, text: role, message, status: exitStatus.failure };
 }
 
-function describeOptional({ right, allowed, use }: Check['optional'][number]): string {
+function describeOptional({ right, allowed, use }: RightsCheck['optional'][number]): string {
   return `It may${allowed ? '' : ' not'} ${right}, which it does without: ${allowed ? 'it says' : 'it cannot say'} ${use}.`;
 }
 
@@ -198,9 +198,9 @@ async function findCluster(api: Reader, wanted: string): Promise<Cluster> {
   return pick(['cluster', 'clusters'], among, wanted, ({ name, cluster }) => [name, cluster.id]);
 }
 
-type Described = Record<'name' | 'organization', unknown>;
+type NewCluster = Record<'name' | 'organization', unknown>;
 
-async function describe(name: string, options: AddOptions): Promise<Described> {
+async function describe(name: string, options: AddOptions): Promise<NewCluster> {
   const { file, organization, scheduler, siteId, siteName, simulated } = options;
   if (siteName !== undefined && siteId === undefined) throw usage('--site-name goes with --site-id.');
   const entry = file === undefined ? {} : withClusterPaths(await readYaml(file), fromDirectoryOf(file));
@@ -211,7 +211,7 @@ async function describe(name: string, options: AddOptions): Promise<Described> {
     ...(scheduler !== undefined && { scheduler }),
     ...(siteId !== undefined && { site: { id: siteId, name: siteName ?? siteId } }),
     ...(simulated !== undefined && { simulated: parseSimulated(simulated) }),
-  } as Described;
+  } as NewCluster;
 }
 
 function parseSimulated(text: string): object {
@@ -297,10 +297,10 @@ const flags = [
   optional('--prune', 'members, grants and clusters that the file leaves out go'),
 ];
 
-/** Thousands of people are one change, which may wait for others besides. */
+/** Timeout of a lab file: thousands of people are one change, which may also wait for other changes. */
 const labMs = 1_800_000;
 
-/** Asks about what is in a lab file. A refusal names the line that it is about. */
+/** Sends a lab file to the API. The message of a refusal names the line of the fault. */
 async function askAbout<T>(
   { file, prune = false }: LabOptions,
   ask: (given: { body: { lab: Record<string, unknown>; prune: boolean }; about: string }) => Promise<T>,
@@ -318,7 +318,7 @@ async function askAbout<T>(
   }
 }
 
-/** Where in a lab the fault is that a refusal names: as the API says of a field, or as the rules for labs do. */
+/** Finds the path in a lab that a refusal is about, from the API's field name or by the domain's rules for labs. */
 function faultIn(lab: Lab, refusal: string): readonly (string | number)[] | undefined {
   const [, field] = /The field lab\.(\S+) of the body/.exec(refusal) ?? [];
   if (field !== undefined) return field.split('.');
@@ -351,7 +351,7 @@ export const apply = writes<LabOptions & { yes?: true }>({
   flags: [...flags, yesFlag],
   async run({ api, options }): Promise<Answer> {
     const json = await askAbout(options, async (given) => {
-      // Where a person can answer, they see what would be lost.
+      // At a terminal, the person first sees what would be lost.
       if (!options.yes && isAttended()) {
         const planned = await api.ask('/operator/lab/plan', { ...given, timeoutMs: labMs });
         if (isDestructive(planned)) {

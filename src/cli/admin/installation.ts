@@ -1,4 +1,4 @@
-/** `andromeda admin problems`, `installation`, `gateway`, `session` and `servers`: what needs attention, and what the service is made of. */
+/** `andromeda admin problems`, `installation`, `gateway`, `session`, `servers`: the state of the service and its parts. */
 import { csv, visibleLine } from '../../domain/text.ts';
 import { parseStart, parseTime } from '../arguments.ts';
 import { usage } from '../exit.ts';
@@ -32,7 +32,7 @@ export const servers: Noun = {
 const keyFile = '/etc/ssh/andromeda_gateway.pub';
 
 interface SshdNeeds {
-  /** The gateway's, a line each: several while one takes the place of another. */
+  /** The gateway's public keys: several during a key rotation. */
   publicKeys: readonly string[];
   from: string;
   manage?: string;
@@ -75,7 +75,7 @@ Match User *,!root${manage === undefined || manage === 'root' ? '' : `,!${manage
 Match all`;
 }
 
-/** Before the lines for people, as sshd takes the first that it finds: the gateway's key must not open this account. */
+/** Goes before the lines for people, as sshd uses the first match: the gateway's key must not open this account. */
 function managing(user: string, from: string): string {
   return `
 Match User ${user} Address ${from}

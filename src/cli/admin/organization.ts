@@ -57,7 +57,7 @@ async function pathOf(api: Reader, slug: string): Promise<{ orgID: string }> {
   return { orgID: pick(['organization', 'organizations'], all, slug, ({ slug, id }) => [slug, id]).id };
 }
 
-/** A complete set from the arguments; an empty one has to be meant. */
+/** Checks a complete set from arguments: an empty one requires --none. */
 export function completeSet(what: string, values: string[], none: boolean | undefined): string[] {
   if (none ? values.length > 0 : values.length === 0)
     throw usage(`Give the ${what}, all of them, or --none for none.`);
@@ -145,7 +145,7 @@ const groupTable = printer<Business['Groups']['groups'][number]>(
   {
     GROUP: (row) => row.group,
     PEOPLE: (row) => row.people,
-    // `physics:member+clusters.ssh`
+    // For example `physics:member+clusters.ssh`.
     GIVES: (row) =>
       listed(
         row.rules.map((one) =>
@@ -156,7 +156,7 @@ const groupTable = printer<Business['Groups']['groups'][number]>(
   'No groups are known.',
 );
 
-/** The rules of a file: its `rules`, or those of a configuration (`identity.groups.rules`). What else is in it stays here. */
+/** Reads `rules`, or a configuration's `identity.groups.rules`, from a file. The rest of the file is not sent. */
 async function readRules(file: string): Promise<Business['GroupRule'][]> {
   const given = await readYaml(file);
   const { identity } = given;

@@ -45,7 +45,7 @@ const identities = printer<Business['Identity']>(
   'There are no identities: the next sign-in with the verified address gets the account, unless unbound.',
 );
 
-/** Those that were unbound are said on stderr: they are none. */
+/** Prints identities; unbound ones go to stderr, because they are not valid any more. */
 function printIdentities(json: Business['Identities']) {
   for (const one of json.unbound ?? []) {
     const [subject, issuer] = [escapeControls(one.subject), escapeControls(one.issuer)];
@@ -55,7 +55,7 @@ function printIdentities(json: Business['Identities']) {
   return identities.many(json, json.identities);
 }
 
-/** The issuer at which a person has an identity, or had, where that is just one; undefined where there is none. */
+/** The issuer of a person's present and former identities; undefined when there are none. Throws when there are several. */
 async function onlyIssuer(api: Reader, path: { userID: string }, email: string): Promise<string | undefined> {
   const found = await api.get('/operator/people/{userID}/identities', { path });
   const [issuer, ...more] = new Set([...found.identities, ...(found.unbound ?? [])].map((one) => one.issuer));
@@ -180,7 +180,7 @@ export const person: Noun = {
       async run({ api, options }, email = '') {
         const path = await pathOf(api, email);
         const issuer = options.issuer ?? (await onlyIssuer(api, path, email));
-        // The account is free already; --issuer is needed only for a new identity.
+        // The account is unbound already; only a new identity needs --issuer.
         if (issuer === undefined && options.subject === undefined) return printIdentities({ identities: [] });
         if (issuer === undefined) throw usage(`${email} has no identity yet; --subject needs --issuer too.`);
         const body = { issuer, subject: options.subject };

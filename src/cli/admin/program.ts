@@ -1,6 +1,6 @@
 /**
- * `andromeda admin`: the operator's command line. It owns the commands over the operator API and how their answers
- * look; it decides nothing that the API decides, and checks no shape that the API checks.
+ * `andromeda admin`: the operator's command line. It owns the commands over the operator API and the format of their output;
+ * decisions and the validation of input are left to the API.
  *
  *   argv → commander → ../verb.ts → a noun's file (names → IDs → requests) → ../net/api.ts → a table, JSON or one sentence
  */

@@ -1,4 +1,4 @@
-/** `andromeda auth`: sign in with the device flow (contract, "Sign-in commands"; RFC 8628), see who is signed in, sign out. */
+/** `andromeda auth`: sign in by the device flow (contract, "Sign-in commands"; RFC 8628), show the session, sign out. */
 import { spawn } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
@@ -31,11 +31,11 @@ export async function login(options: EnvironmentOptions): Promise<void> {
   if (selection.url !== undefined) await replaceDamaged(state, selection.profile);
   const key = await findKey(state, selection);
   if (!key) throw usage('Say where to sign in: `andromeda auth login --url <platform_url>`.');
-  // A session that cannot be stored is not worth the way through the browser.
+  // Fails before the browser sign-in if the session could not be stored.
   await state.exclusively(selection.profile, async () => {});
   const isKnown = await state.has(key);
   return interruptible('Sign-in was cancelled.', async (signal) => {
-    // The other commands of this file need nothing of openid-client.
+    // The other commands of this file do not need openid-client.
     const { startDeviceFlow } = await import('../net/issuer.ts');
     const { scope, ...environment } = await discover(key.platformUrl, signal);
     if (!isKnown) introduce(environment);
@@ -57,14 +57,14 @@ export async function login(options: EnvironmentOptions): Promise<void> {
   });
 }
 
-/** Problems with storing the session are found before the person is sent to the browser, not after. */
+/** Storage problems are found before the person is sent to the browser. */
 async function replaceDamaged(state: LocalState, profile: string): Promise<void> {
   const aside = await state.exclusively(profile, () => state.setAsideDamaged(profile));
   if (aside !== undefined)
     printMessage(`What was stored of the profile '${profile}' is damaged; it is kept as ${aside}.`);
 }
 
-/** A platform names its issuer itself, so on the first visit the person is shown where their password goes. */
+/** A platform names its issuer itself: at the first sign-in, shows the person which server will get their password. */
 function introduce({ platformUrl, issuer }: { platformUrl: string; issuer: string }): void {
   if (new URL(platformUrl).origin === new URL(issuer).origin) return;
   printMessage(`You have not signed in to ${platformUrl} before. Its people sign in at ${issuer}.`);
@@ -93,7 +93,7 @@ async function finish(
   const keep = async () => {
     const { user, status, message } = await readMe(session, signal);
     const reason = visibleLine([status, message].filter((part) => part !== undefined).join(' '));
-    // The issuer knows this person, the service does not: a session would be of no use.
+    // The issuer knows the person and the service does not: a session would be useless.
     if (status === 401 || status === 403)
       throw failure(`The issuer signed you in, but ${businessUrl} refused you: ${reason}`);
     return { user, reason, replaced: await store(state, selection, { ...session, ...(user && { user }) }) };
@@ -102,7 +102,7 @@ async function finish(
     revoke(session, { isKept: false }).catch(() => {});
     throw error;
   });
-  // Where both are of one session at the issuer, as at Keycloak for one browser, revoking one would end the other.
+  // At Keycloak one browser's sign-ins share a session: revoking the old token would end the new one.
   const sid = sessionIdOf(session);
   const isOver = replaced?.refreshToken !== undefined && (sid === undefined || sid !== sessionIdOf(replaced));
   const revoked = isOver ? revoke(replaced).catch(() => {}) : undefined;
@@ -111,11 +111,11 @@ async function finish(
     ? differenceNotice(platformUrl, await offeredVersion(platformUrl, 2_000))
     : `Who you are could not be read from ${businessUrl}: ${reason}`;
   if (notice !== undefined) printMessage(notice);
-  // Last: a slow issuer must not look like a sign-in that hangs.
+  // Last, because a slow issuer must not seem to be a hanging sign-in.
   await revoked;
 }
 
-/** `GET /me` (contract, "Business API"): the person, or what came in place of them. */
+/** `GET /me` (contract, "Business API"): returns the person, or the status and message of the failure. */
 async function readMe(
   session: Session,
   signal: AbortSignal,
@@ -133,7 +133,7 @@ async function readMe(
   }
 }
 
-/** `--url` binds the profile to this environment; an address from another source only when the profile has none yet. Returns what it replaces. */
+/** Stores the session and returns the one it replaces. Binds the profile to `--url`, or to any URL if it had none. */
 async function store(
   state: LocalState,
   { profile, explicit }: Selection,
@@ -148,7 +148,7 @@ async function store(
   });
 }
 
-/** `sid` of an access token that is a JWT (OpenID Connect Front-Channel Logout 1.0, 3). */
+/** The `sid` claim of an access token that is a JWT (OpenID Connect Front-Channel Logout 1.0, 3). */
 function sessionIdOf({ accessToken }: Session): unknown {
   const claims = parseJson(Buffer.from(accessToken.split('.')[1] ?? '', 'base64url').toString('utf8'));
   return isObject(claims) ? claims.sid : undefined;
@@ -185,7 +185,7 @@ function lifetime({ expiresAt, refreshToken }: Session, expired: boolean): strin
   return `${expired ? 'expired' : 'valid until'} ${visibleLine(expiresAt)}, ${refresh}`;
 }
 
-/** Deletes the session, whatever the issuer answers. Nothing to delete is no failure. */
+/** Deletes the session, even if the issuer cannot revoke it. Without a session it succeeds. */
 export async function logout(options: EnvironmentOptions): Promise<void> {
   const selection = selectEnvironment(options);
   const state = openLocalState();
@@ -195,7 +195,7 @@ export async function logout(options: EnvironmentOptions): Promise<void> {
   const key = await findKey(state, selection);
   const nothing = () => print(`Not signed in${key ? ` to ${key.platformUrl}` : ''}; nothing to do.`);
   if (!key || !(await state.get(key))) return nothing();
-  // Under the lock, or a refresh in another process could replace the token between reading and revoking it.
+  // Under the lock: otherwise a refresh in another process could replace the token between reading and revoking it.
   await state.exclusively(selection.profile, async () => {
     const session = await state.get(key);
     if (!session) return nothing();
@@ -212,7 +212,7 @@ export async function logout(options: EnvironmentOptions): Promise<void> {
   });
 }
 
-/** Revoking the refresh token ends the grant; without one, the access token is what there is. */
+/** Revokes the refresh token, which ends the grant, or else the access token. */
 async function revoke(session: Session, { isKept } = { isKept: true }): Promise<void> {
   const { revokeToken, revokeUnkept } = await import('../net/issuer.ts');
   const send = isKept ? revokeToken : revokeUnkept;
@@ -221,7 +221,7 @@ async function revoke(session: Session, { isKept } = { isKept: true }): Promise<
   return send(session, refreshToken, 'refresh_token');
 }
 
-/** Offers to open an address; Enter does it. Returns how to take the offer back. */
+/** Offers to open an address when the person presses Enter. Returns a function that withdraws the offer. */
 function offerBrowser(address: string): () => void {
   const { env, stderr } = commandIo();
   const browser = findBrowser(env, process.platform);
@@ -243,12 +243,12 @@ function offerBrowser(address: string): () => void {
   };
 }
 
-/** The program that opens pages, and what stands before the address: the person's own, or the desktop's where there is a desktop. */
+/** The program that opens pages, with its first arguments: $BROWSER, or the desktop's. Undefined without a desktop. */
 export function findBrowser(env: NodeJS.ProcessEnv, platform: NodeJS.Platform): string[] | undefined {
   const own = env.BROWSER?.split(delimiter)[0];
   if (own) return [own];
   if (platform === 'darwin') return ['open'];
-  // `start` is a word of cmd.exe, which would read the & of an address.
+  // `start` is built into cmd.exe, which would interpret the & of an address.
   if (platform === 'win32') return ['rundll32.exe', 'url.dll,FileProtocolHandler'];
   const hasDesktop = Boolean(env.DISPLAY || env.WAYLAND_DISPLAY);
   return hasDesktop && isInstalled('xdg-open', env.PATH ?? '') ? ['xdg-open'] : undefined;

@@ -1,4 +1,4 @@
-/** `andromeda call`: one request, its body on stdout or one line on stderr. */
+/** `andromeda call`: sends one request; prints the body to stdout, or one line to stderr. */
 import { readFile } from 'node:fs/promises';
 import { buffer as readAll } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
@@ -19,8 +19,8 @@ interface CallArguments {
 const methods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS'];
 
 /**
- * The headers that the client sets itself. `Authorization` is the session's; `Host` could lead the token to another site
- * behind the same address; the others would contradict the body that is sent.
+ * Headers that only the client sets. `Authorization` is the session's; `Host` could send the token to another site at the
+ * same address; the others would contradict the body.
  */
 const reserved = [
   'authorization',
@@ -57,7 +57,7 @@ function parseHeader(line: string): [string, string] {
     throw usage(`'${line.replace(/\p{Cc}/gu, ' ')}' is not a header; write 'Name: value'.`);
   if (reserved.includes(name.toLowerCase()))
     throw usage(`The header ${name} may not be given; the client sets it itself.`);
-  // node:http writes strings as latin1; this puts the UTF-8 bytes on the wire, as curl does.
+  // node:http writes strings as latin1; this sends the UTF-8 bytes, as curl does.
   return [name, Buffer.from(value, 'utf8').toString('latin1')];
 }
 
@@ -66,10 +66,10 @@ export interface CallOptions extends EnvironmentOptions {
   data?: string;
 }
 
-/** As much of a refusal as is shown; the contract's errors are far smaller. */
+/** Limit of a refusal's printed body; the contract's errors are far smaller. */
 const failureLimit = 64 * 1024;
 
-/** Runs the request that `args` and `options` describe (contract, "Command-line client"). */
+/** Sends the request of `args` and `options` (contract, "Command-line client"). */
 export async function call(args: readonly string[], options: CallOptions): Promise<void> {
   const request = parseCall(args, options.header ?? []);
   const selection = selectEnvironment(options);

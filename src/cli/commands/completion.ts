@@ -1,24 +1,24 @@
-/** `andromeda completion`: what can be typed next, for a shell, made from the program's own commands. */
+/** `andromeda completion`: generates a shell's completion script from the program's own commands. */
 import { type Command, Option } from 'commander';
 import { exitStatus, usage } from '../exit.ts';
 import { print } from '../output.ts';
 
-/** A place on a command line: the commands typed so far, each behind a slash; empty at the program itself. */
+/** A position on a command line. `path`: the commands typed so far, each after a slash; empty for the program itself. */
 interface Position {
   path: string;
-  commands: Entry[];
+  commands: Candidate[];
   flags: Option[];
 }
 
-interface Entry {
+interface Candidate {
   name: string;
   summary: string;
 }
 
 const help = new Option('-h, --help', 'explain it');
-/** `ssh` leaves what follows to OpenSSH, so that commander does not know it. */
+/** A flag of `ssh` that Commander does not know, because `ssh` passes its arguments on to OpenSSH. */
 const ofSsh = new Option('--job [ID]', 'into a running job');
-/** Your jobs, asked for at that moment. No more than digits, `_` and `+` goes to a shell. */
+/** Lists the person's jobs at completion time. The filter lets only digits, `_` and `+` reach the shell. */
 const jobIds = `$(andromeda jobs -o json 2>/dev/null | sed -n 's/^ *"id": "\\([0-9_+]*\\)",$/\\1/p')`;
 const scripts: Record<string, (positions: readonly Position[]) => string> = {
   bash: bashScript,
@@ -58,7 +58,7 @@ function valuesOf({ argChoices, long }: Option): string | undefined {
   return long === '--job' ? jobIds : argChoices?.join(' ');
 }
 
-/** For a shell, text in single quotes; fish and the Bourne shells differ in how a quote gets into it. */
+/** Quotes text for a shell; `quote` is the shell's escape of a single quote. */
 function quoted(text: string, quote: string): string {
   return `'${text.replaceAll("'", quote)}'`;
 }
@@ -82,7 +82,7 @@ complete -o default -F _andromeda andromeda
 }
 
 function zshScript(positions: readonly Position[]): string {
-  const described = ({ name, summary }: Entry) =>
+  const described = ({ name, summary }: Candidate) =>
     quoted(`${name.replaceAll(':', '\\:')}:${summary}`, "'\\''");
   return `#compdef andromeda
 # zsh completion for andromeda: source <(andromeda completion zsh), or put it into $fpath as _andromeda
@@ -102,14 +102,14 @@ if [[ $zsh_eval_context[-1] == loadautofunc ]]; then _andromeda "$@"; else compd
 `;
 }
 
-/** How a Bourne shell finds the position, and what it then offers. */
+/** The parts of a completion script that differ between bash and zsh. */
 interface Bourne {
-  /** The array of the words typed, and the range of `i` in it before the cursor. */
+  /** The array of typed arguments, and below it the range of its index `i` before the cursor. */
   typed: string;
   range: string;
   current: string;
   offer(values: string | undefined): string;
-  find(entries: readonly Entry[]): string;
+  find(entries: readonly Candidate[]): string;
 }
 
 function bourneCases(positions: readonly Position[], { typed, range, current, offer, find }: Bourne): string {
@@ -119,7 +119,7 @@ function bourneCases(positions: readonly Position[], { typed, range, current, of
       return `    ${at.join('|')}) ${offer(valuesOf(flag))}return ;;`;
     }),
   );
-  const cases = (entriesOf: (position: Position) => Entry[]) =>
+  const cases = (entriesOf: (position: Position) => Candidate[]) =>
     positions
       .filter((position) => entriesOf(position).length > 0)
       .map((position) => `      '${position.path}') ${find(entriesOf(position))} ;;`)

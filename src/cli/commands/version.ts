@@ -1,4 +1,3 @@
-/** `andromeda version`. */
 import manifest from '../../../package.json' with { type: 'json' };
 import { build } from '../../lib/packaging.ts';
 import { type EnvironmentOptions, selectEnvironment } from '../environment.ts';
@@ -10,8 +9,8 @@ import { findKey, openLocalState } from '../session/local-state.ts';
 const serviceMs = 2_000;
 
 /**
- * Prints one part and its version on each line; parts that do not know theirs are left out. `built` is the date of the
- * commit, so that two builds of the same source are the same file. `service` is the one that the profile is bound to.
+ * Prints one component and its version on each line; components without a known version are omitted. `built` is the commit's
+ * date, so that builds of one source are identical. `service`: the one that the profile is bound to.
  */
 export async function version(
   { output, ...options }: EnvironmentOptions & { output: string },
@@ -38,7 +37,7 @@ export async function version(
 
 async function serviceOf(options: EnvironmentOptions) {
   const selection = selectEnvironment(options);
-  // There may be no home, or the profile may be damaged, which is for other commands to report.
+  // Without a home or with a damaged profile there is no service line: other commands report that.
   const key = await (async () => findKey(openLocalState(), selection))().catch(() => undefined);
   const found = key && (await offeredVersion(key.platformUrl, serviceMs));
   if (!key || found === undefined) return undefined;

@@ -1,4 +1,4 @@
-/** The second half of the way to a shell, for each cluster: may the person log in, and does a login work. */
+/** The second half of the checks, for each cluster: whether the person may log in, and whether a login works. */
 import { visibleLine } from '../../domain/text.ts';
 import { readBanner } from '../../lib/ssh-banner.ts';
 import type { EnvironmentOptions } from '../environment.ts';
@@ -20,14 +20,14 @@ const onAccess = findingsAbout('access');
 const onGateway = findingsAbout('gateway');
 const onSsh = findingsAbout('ssh');
 
-/** They are asked one after the other; a person who has hundreds names one. */
+/** Limit, because clusters are checked one at a time; a person with more of them names one. */
 const mostClusters = 20;
 const bannerMs = 15_000;
 const loginMs = 60_000;
 const mostLines = 4;
-/** What ssh adds to the path while it listens, and the zero byte at the end, count. */
+/** sun_path, less the suffix that ssh adds while it listens and the NUL. */
 const longestControlPath = (process.platform === 'linux' ? 108 : 104) - 18;
-/** Without questions and a connection that stays. */
+/** Options for a login without prompts and without a connection that persists. */
 const quietly = [
   'BatchMode=yes',
   'ConnectTimeout=15',
@@ -36,7 +36,7 @@ const quietly = [
   'RequestTTY=no',
 ].flatMap((option) => ['-o', option]);
 
-/** What the person can do on clusters, `wanted`: on that one; in words, why it is not known. */
+/** The person's use of all clusters, or of `wanted`; a finding with the reason if it cannot be read. */
 export async function findUses(
   wanted: string | undefined,
   options: EnvironmentOptions,
@@ -79,13 +79,13 @@ export async function* checkClusters(
     );
   for (const { cluster, access } of addresses.values()) {
     const login = access.ready ? await tryLogin({ cluster, access }) : undefined;
-    // What keeps every program from the gateway comes before what ssh says of it.
+    // A network fault concerns every program, and is reported before ssh's own error.
     if (login?.verdict !== 'ok') yield await checkGateway(access);
     if (login) yield login;
   }
 }
 
-/** What the person can do there. What is not offered, or not given, is wrong only where there is nothing else and it was asked for. */
+/** Reports the uses of a cluster. A missing one is wrong only if the person named the cluster and has no other use of it. */
 function* checkUse(cluster: ClusterUse, isWanted: boolean): Generator<Finding> {
   const isNeither = !cluster.ssh.granted && !cluster.kubernetes.granted;
   for (const row of rowsOf(cluster)) {
@@ -95,7 +95,7 @@ function* checkUse(cluster: ClusterUse, isWanted: boolean): Generator<Finding> {
     const text = message.startsWith(name) ? message : `${name}: ${message}`;
     const command = commandFor(row);
     if (use.state === 'ready' || (!use.granted && !(isNeither && isWanted))) yield onAccess.ok(text);
-    // What to do without a key was said when the keys were looked at.
+    // The fix for missing keys was printed by the key check.
     else if (command === undefined || use.reason === 'no_keys') yield onAccess.wrong(text);
     else yield onAccess.wrong(text, `\`${command}\``);
   }
@@ -130,7 +130,7 @@ async function checkGateway({ hostname, port }: SshAccess): Promise<Finding> {
   return onGateway.ok(`${at} answers.`);
 }
 
-/** A login with the person's own configuration, as `andromeda ssh` makes it: what the client says of it is read out. */
+/** Tries a login with the person's own configuration, as `andromeda ssh` would, and interprets the client's output. */
 async function tryLogin(host: SshHost): Promise<Finding | undefined> {
   const { name } = host.cluster;
   const fix = `Your settings are in ~/.ssh/config; \`andromeda ssh ${name} -v\` shows each step.`;
@@ -156,7 +156,7 @@ async function tryLogin(host: SshHost): Promise<Finding | undefined> {
     const tried = await askProgram('ssh', [...quietly, ...own, ...args, 'true'], loginMs);
     if (tried.status === null)
       return onSsh.wrong(`A login to ${name} takes over ${loginMs / 1_000} s. ${saidBy(tried)}`, fix);
-    // Another status is that of the shell there.
+    // Every status but 255 is that of the remote shell.
     if (tried.status !== 255)
       return command === undefined
         ? onSsh.ok(`A login to ${name} works.`)

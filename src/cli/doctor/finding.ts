@@ -1,10 +1,10 @@
-/** What `doctor` finds on this machine, a line each, and what its steps have in common. */
+/** The findings of `doctor` on this machine, one line each, and helpers of its checks. */
 import { execFile } from 'node:child_process';
 import { commandIo } from '../../lib/command-io.ts';
 import { CliError } from '../exit.ts';
 
 export interface Finding {
-  /** `warn`: it works today. `wrong`: it keeps the person from a shell. */
+  /** `warn`: works today. `wrong`: keeps the person from a shell. */
   verdict: 'ok' | 'warn' | 'wrong';
   about: string;
   text: string;
@@ -22,19 +22,19 @@ export const findingsAbout = (about: string) => ({
   }),
 });
 
-/** The sentence of an error that commands report; anything else is thrown on. */
+/** The message of an error that commands report; rethrows any other error. */
 export function sentenceOf(error: unknown): string {
   if (error instanceof CliError) return error.message;
   throw error;
 }
 
-interface Said {
+interface Output {
   status: number | null | undefined;
   stdout: string;
   stderr: string;
 }
 
-export function askProgram(program: string, args: readonly string[], timeoutMs: number): Promise<Said> {
+export function askProgram(program: string, args: readonly string[], timeoutMs: number): Promise<Output> {
   return new Promise((resolve) => {
     const child = execFile(
       program,
@@ -46,7 +46,7 @@ export function askProgram(program: string, args: readonly string[], timeoutMs: 
         resolve({ status: child.exitCode, stdout, stderr });
       },
     );
-    // Nothing is there for it to read.
+    // There is no input: a write error on its stdin is ignored.
     child.stdin?.on('error', () => {}).end();
   });
 }

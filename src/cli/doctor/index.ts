@@ -1,6 +1,6 @@
 /**
- * `andromeda doctor`: what is wrong between this machine and a shell. It goes the way of `andromeda ssh`, changes nothing but a
- * token that has to be renewed and the host keys that are noted, and leaves out what needs a step that failed.
+ * `andromeda doctor`: finds faults between this machine and a shell. Checks the steps of `andromeda ssh` in order, changes
+ * only a token that must be renewed and known host keys, and skips checks that depend on a failed step.
  *
  *   service.ts (address, TLS, clock, sign-in) → ssh-setup.ts (ssh, keys, agent) → clusters.ts (access, a login, gateway)
  */
@@ -14,7 +14,7 @@ import { checkService } from './service.ts';
 import { checkSshSetup } from './ssh-setup.ts';
 
 export interface DoctorOptions extends EnvironmentOptions {
-  /** An installation on this host, which is the server's to judge. */
+  /** The configuration of an installation on this host, which the server's part checks. */
   config?: string;
   quiet: boolean;
   json: boolean;
@@ -35,7 +35,7 @@ export async function doctor(
 async function* findings(cluster: string | undefined, options: EnvironmentOptions): AsyncGenerator<Finding> {
   const signedIn = yield* checkService(options);
   const uses = signedIn ? await findUses(cluster, options) : undefined;
-  // Who uses kubectl alone needs no key.
+  // A person who only uses kubectl needs no key.
   if (!Array.isArray(uses) || uses.some((use) => use.ssh.granted)) yield* checkSshSetup(signedIn && options);
   if (uses !== undefined) yield* checkClusters(uses, cluster !== undefined, options);
 }

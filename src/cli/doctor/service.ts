@@ -1,4 +1,4 @@
-/** The first half of the way to a shell: the service's address, its certificate, both clocks, and the sign-in. */
+/** The first half of the checks: the service's address, its certificate, both clocks, and the sign-in. */
 import { stat } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
 import path from 'node:path';
@@ -89,7 +89,7 @@ function* certificateFacts({ socket }: IncomingMessage): Generator<Finding> {
 function* clockFacts({ headers }: IncomingMessage, at: number): Generator<Finding> {
   const theirs = Date.parse(headers.date ?? '');
   if (Number.isNaN(theirs)) return;
-  // The header has whole seconds.
+  // The `Date` header has whole seconds: on average it is half a second behind.
   const ahead = Math.round((at - theirs - 500) / 1000);
   const text =
     Math.abs(ahead) <= 1
@@ -120,7 +120,7 @@ async function* checkSignIn(
   }
 }
 
-/** The profile's file may hold tokens; Windows has access lists in place of modes. */
+/** Checks the mode of the profile's file, which may contain tokens. Windows has access lists instead of modes. */
 async function* checkSessionFile({ profile }: Selection): AsyncGenerator<Finding> {
   if (process.platform === 'win32') return;
   const file = path.join(stateDirectory(), `${profile}.json`);

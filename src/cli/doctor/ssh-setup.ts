@@ -1,4 +1,4 @@
-/** What lies on this machine for ssh: the program, the person's keys, and the agent that holds some of them. */
+/** Checks ssh on this machine: the program, the person's keys, and the agent that holds some of them. */
 import { parseSshPublicKey } from '../../domain/access/ssh-key.ts';
 import type { EnvironmentOptions } from '../environment.ts';
 import {
@@ -16,7 +16,7 @@ import { askProgram, type Finding, findingsAbout, sentenceOf } from './finding.t
 const onKey = findingsAbout('key');
 const onSsh = findingsAbout('ssh');
 
-/** The first that knows Ed25519 keys. Those in security keys take 8.2, which made them. */
+/** The first version with Ed25519 keys. Keys in security keys need 8.2, the version that created them. */
 const oldestSsh = 6.5;
 
 type AgentKeys = ReadonlySet<string> | undefined;
@@ -62,7 +62,7 @@ async function checkSsh(): Promise<Finding> {
   return onSsh.ok(said);
 }
 
-/** Whether this machine has a key that is registered, and ssh can use it. `known`: those that no longer let in too. */
+/** Checks that ssh can use a registered key on this machine. `known` also has keys that no longer give access. */
 async function checkKeys(registered: ReadonlySet<string>, known: ReadonlySet<string>): Promise<Finding> {
   const another = await adviseNewKey(known);
   if (registered.size === 0) return onKey.wrong('You have no key registered that lets you in.', another);
@@ -95,14 +95,14 @@ async function checkPrivateKey(key: LocalKey, agent: AgentKeys): Promise<Finding
 }
 
 export async function hasPassphrase(file: string): Promise<boolean> {
-  // With an empty one it does not prompt for it.
+  // With an empty passphrase given, ssh-keygen does not prompt.
   const { stderr } = await askProgram('ssh-keygen', ['-y', '-P', '', '-f', file], 15_000);
   return /passphrase/i.test(stderr);
 }
 
 async function agentKeys(): Promise<AgentKeys> {
   const { status, stdout } = await askProgram('ssh-add', ['-L'], 15_000);
-  // 1: it holds none.
+  // Status 1: the agent holds no keys.
   if (status !== 0 && status !== 1) return undefined;
   const keys = stdout.split(/\r?\n/).flatMap((line) => {
     try {

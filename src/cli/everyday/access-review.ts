@@ -1,4 +1,4 @@
-/** `andromeda members review`, whose access ends unless an owner keeps it, and `members access --at`, who had access at a time. */
+/** `andromeda members review`: access that ends unless an owner keeps it; and `members access --at`: access at a past time. */
 import { grantText } from '../../domain/access/review.ts';
 import { visibleName } from '../../domain/text.ts';
 import { type Business, type Reader, readPages } from '../net/api.ts';

@@ -1,4 +1,4 @@
-/** `andromeda access`: what the caller can do, asking for permissions, and deciding what others ask for. */
+/** `andromeda access`: the caller's access, requests for permissions, and decisions on others' requests. */
 import { termText } from '../../domain/access/request.ts';
 import { visibleLine } from '../../domain/text.ts';
 import { parseSpan, pick } from '../arguments.ts';
@@ -52,7 +52,7 @@ export type ClusterUse = Business['ClusterUse'];
 
 const ways = ['ssh', 'kubernetes'] as const;
 
-interface Row {
+interface UseRow {
   way: (typeof ways)[number];
   name: string;
   use: Business['Use'];
@@ -64,11 +64,11 @@ export async function readUses(api: Reader, wanted: string | undefined): Promise
   return [pick(['cluster', 'clusters'], clusters, wanted, (one) => [one.cluster_name, one.cluster_id])];
 }
 
-export function rowsOf(cluster: ClusterUse): Row[] {
+export function rowsOf(cluster: ClusterUse): UseRow[] {
   return ways.map((way) => ({ way, name: visibleLine(cluster.cluster_name), use: cluster[way] }));
 }
 
-export function commandFor({ way, name, use: { reason, next } }: Row): string | undefined {
+export function commandFor({ way, name, use: { reason, next } }: UseRow): string | undefined {
   if (reason === 'ready') return way === 'ssh' ? `andromeda ssh ${name}` : `andromeda kubeconfig ${name}`;
   if (reason === 'no_keys' || reason === 'key_lapsed') return 'andromeda keys add';
   if (reason === 'sign_in_lapsed') return 'andromeda auth login';
@@ -76,7 +76,7 @@ export function commandFor({ way, name, use: { reason, next } }: Row): string | 
   return next === 'you' ? `andromeda access request clusters.${way}` : undefined;
 }
 
-const table = printer<Row>(
+const table = printer<UseRow>(
   {
     CLUSTER: ({ name }) => name,
     WAY: ({ way }) => way,
@@ -95,7 +95,7 @@ const showAccess = reads({
   example: 'access show alpha',
   isUsual: true,
   async run({ api }, wanted) {
-    // For its notices: of access that ends, and why.
+    // `findMe` prints notices, for example of access that ends.
     const [clusters] = await Promise.all([readUses(api, wanted), findMe(api)]);
     return table.many({ clusters }, clusters.flatMap(rowsOf));
   },

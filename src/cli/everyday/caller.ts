@@ -1,4 +1,4 @@
-/** Who is signed in, the organizations they belong to, and the clusters of those. */
+/** The caller, their organizations, and the clusters of those. */
 import { foldEmail, holdsStaffKey } from '../../domain/people/person.ts';
 import { visibleLine } from '../../domain/text.ts';
 import { pick } from '../arguments.ts';
@@ -21,12 +21,12 @@ export interface Apis {
   platform: PlatformReader;
 }
 
-interface Listed {
+interface ListedClusters {
   clusters: Cluster[];
   hidden: Organization[];
 }
 
-export async function listClusters({ api, platform }: Apis, options: OrgOptions): Promise<Listed> {
+export async function listClusters({ api, platform }: Apis, options: OrgOptions): Promise<ListedClusters> {
   const organizations = await findOrganizations(api, options);
   const found = await Promise.all(organizations.map((one) => clustersOf({ api, platform }, one)));
   const clusters = found.flatMap((one) => one ?? []);
@@ -62,14 +62,14 @@ async function clustersOf(
   });
 }
 
-/** What names a cluster in most paths of the Platform API. */
+/** Parameters that identify a cluster in most paths of the Platform API. */
 export function named({ id, organization }: Pick<Cluster, 'id' | 'organization'>) {
   return { path: { clusterId: id }, query: { businessOrgId: organization.id } };
 }
 
 /**
- * The cluster with this name or ID, or an ID that begins so; of several that had the name over time, the one in
- * service. Who may not list an organization's clusters names one by its whole ID.
+ * Finds a cluster by its name, its ID or the beginning of the ID; if several had the name over time, the one in service. A
+ * caller who may not list an organization's clusters must give the whole ID.
  */
 export async function findCluster(apis: Apis, wanted: string, options: OrgOptions): Promise<Cluster> {
   const { clusters, hidden } = await listClusters(apis, options);
@@ -91,7 +91,7 @@ export async function findCluster(apis: Apis, wanted: string, options: OrgOption
   return pick(['cluster', 'clusters'], among, wanted, ({ name, id }) => [name, id]);
 }
 
-/** The clusters of organizations whose clusters the caller may not list. `way`: only those that are entered so. */
+/** Clusters that the caller may use in organizations whose clusters they may not list. `way`: only those with this access. */
 export async function usableIn(
   api: Reader,
   hidden: readonly Organization[],
@@ -110,7 +110,7 @@ export function isInService({ platform }: Cluster): boolean {
   return platform?.status.lifecycleState !== 'released';
 }
 
-/** What comes, or undefined when the API refuses in one of these ways. */
+/** The result, or undefined when the API refuses with one of these outcomes. */
 export async function unless<T>(
   what: Promise<T>,
   ...refusals: readonly CliError['outcome'][]
@@ -131,7 +131,7 @@ export interface OrgOptions {
 
 export const orgFlag = optional('--org <slug>', 'the organization, by slug or ID');
 
-/** The caller. Nearly every command begins here, so an answer of another kind of server is refused here. */
+/** Reads the caller. Nearly every command starts with this, so it rejects the answer of a wrong server. */
 export async function findMe(api: Reader): Promise<Business['Me']> {
   const me = await api.get('/me');
   const memberships: unknown = me.memberships;
@@ -141,7 +141,7 @@ export async function findMe(api: Reader): Promise<Business['Me']> {
     memberships.every((one) => isObject(one) && typeof one.org_id === 'string');
   if (!isUnderstood)
     throw failure('The answer of the Business API to GET /me was not understood; is this its address?');
-  // Once each, what the service wants the caller to know: of access that lapses, for example.
+  // Prints each notice of the service once, for example of access that lapses.
   const notices: unknown[] = Array.isArray(me.notices) ? me.notices : [];
   const said = printed.get(api) ?? new Set();
   printed.set(api, said);
@@ -155,8 +155,8 @@ export async function findMe(api: Reader): Promise<Business['Me']> {
 const printed = new WeakMap<Reader, Set<unknown>>();
 
 /**
- * The caller's organizations, or only the one they name, which for staff can be any. An ID may be of another, which shares a cluster
- * with them.
+ * The caller's organizations, or only the one given by `org`, which for staff can be any. An `org_` ID may also be of another
+ * organization that shares a cluster with the caller.
  */
 export async function findOrganizations(api: Reader, { org }: OrgOptions): Promise<Organization[]> {
   const { memberships, staff_keys: staffKeys } = await findMe(api);
@@ -185,7 +185,7 @@ export async function orgPath(api: Reader, options: OrgOptions): Promise<{ orgID
   return { orgID: (await findOrganization(api, options)).id };
 }
 
-/** The organization they name, or the only one they have. */
+/** The organization given by `org`, or the caller's only one. */
 export async function findOrganization(api: Reader, options: OrgOptions): Promise<Organization> {
   const all = await findOrganizations(api, options);
   const [first] = all;

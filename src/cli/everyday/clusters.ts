@@ -25,7 +25,7 @@ export function describeCondition(condition: Platform['Condition'] | undefined):
   return status === 'True' || why === '' ? answer : `${answer}, ${why}`;
 }
 
-/** `100GiB`, `1.5TiB`; without a space, so that a row can be split at spaces. */
+/** A size such as `100GiB` or `1.5TiB`, without a space, so that a row can be split at spaces. */
 function sizeText(bytes: number | undefined): string | undefined {
   return bytes === undefined ? undefined : formatBytes(bytes).replace(' ', '');
 }
@@ -53,7 +53,7 @@ export const storage = reads<OrgOptions>({
   flags: [orgFlag],
   async run({ api, platform, options }) {
     const organizations = await findOrganizations(api, options);
-    // Of several organizations, one that keeps its storage to itself does not hide the others.
+    // Of several organizations, those that refuse access to their storage are left out.
     const passing = organizations.length > 1 ? (['forbidden'] as const) : [];
     const lists = await Promise.all(
       organizations.map(({ id }) =>
@@ -65,7 +65,7 @@ export const storage = reads<OrgOptions>({
   },
 });
 
-/** What a cluster does not have takes no line, unless it has nothing. */
+/** One row for each configured backend; one row without a backend if there is none. */
 function rowsOf(entry: StorageEntry): { entry: StorageEntry; backend?: Backend }[] {
   const backends = entry.backends.filter(({ configured }) => configured !== 'not_configured');
   return backends.length === 0 ? [{ entry }] : backends.map((backend) => ({ entry, backend }));
@@ -85,7 +85,7 @@ export const machines = reads<OrgOptions>({
       (page) => ({ items: page.items, next: page.next_page_token }),
     );
     if (items.length === 0) {
-      // Nodes that the service may not read are unknown, which is not the same as none.
+      // Unreadable nodes are unknown, which is not the same as no nodes: the cluster's own message explains it.
       const reported = platform.get('/clusters/{clusterId}/options', cluster);
       const why = (await unless(reported, 'notFound', 'forbidden'))?.scheduler?.ready?.message;
       const answer = machineTable.many({ items }, []);
@@ -105,7 +105,7 @@ function row({ hardware, observed, ...machine }: Platform['Machine']): MachineRo
   return { ...machine, ...hardware, ...(freshness === 'fresh' ? { ready, phase } : { phase: freshness }) };
 }
 
-/** What a row shows: the operator's view has it all; a member's is made into it. */
+/** The operator's view has every column; a member's machine is converted to it. */
 type MachineRow = { [Name in keyof Business['OperatorMachine']]?: Cell };
 
 export const machineTable = printer<MachineRow>(

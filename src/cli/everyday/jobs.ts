@@ -1,4 +1,4 @@
-/** `andromeda jobs` and `andromeda gpus`: who runs what on the clusters, as they reported last. */
+/** `andromeda jobs`, `gpus` and `gpu-hours`: jobs and GPU use of the clusters, as last reported. */
 import { mostGpuDays } from '../../domain/clusters/gpu-hours.ts';
 import { describeFreeBlocks, describeGpuUsage, mostUsagesAtOnce } from '../../domain/clusters/gpu-usage.ts';
 import { usage } from '../exit.ts';
@@ -20,28 +20,28 @@ import {
 
 type Usage = Platform['ClusterUsage'];
 
-interface Used {
+interface UsedCluster {
   cluster: Cluster;
   usage: Usage;
 }
 type Pending = Platform['PendingJob'];
 
-interface Row {
+interface JobRow {
   cluster: string;
   job: Platform['Job'] | Pending;
 }
 
-interface Found {
-  used: Used[];
+interface FoundUsage {
+  used: UsedCluster[];
   hidden: readonly Organization[];
 }
 
-async function readUsed(apis: Apis, wanted: string | undefined, options: OrgOptions): Promise<Found> {
+async function readUsed(apis: Apis, wanted: string | undefined, options: OrgOptions): Promise<FoundUsage> {
   const { clusters, hidden } =
     wanted === undefined
       ? await listClusters(apis, options)
       : { clusters: [await findCluster(apis, wanted, options)], hidden: [] };
-  const used: Used[] = [];
+  const used: UsedCluster[] = [];
   const byOrganization = Map.groupBy(clusters.filter(isInService), ({ organization }) => organization.id);
   for (const [businessOrgId, own] of byOrganization) {
     for (let from = 0; from < own.length; from += mostUsagesAtOnce) {
@@ -57,12 +57,12 @@ async function readUsed(apis: Apis, wanted: string | undefined, options: OrgOpti
   return { used, hidden };
 }
 
-function rowsOf({ cluster, usage: { jobs = [], pending_jobs: pending = [] } }: Used): Row[] {
+function rowsOf({ cluster, usage: { jobs = [], pending_jobs: pending = [] } }: UsedCluster): JobRow[] {
   return [...jobs, ...pending].map((job) => ({ cluster: cluster.name, job }));
 }
 
-/** Of which clusters it is not known what runs, in sentences; empty where it is known of all. */
-function unknownText({ used, hidden }: Found): string {
+/** Sentences about the clusters whose jobs are unknown; empty when all are known. */
+function unknownText({ used, hidden }: FoundUsage): string {
   const names = used.flatMap(({ cluster, usage }) =>
     usage.scheduler === 'sunk' && !usage.jobs ? [cluster.name] : [],
   );
@@ -74,7 +74,7 @@ function unknownText({ used, hidden }: Found): string {
   return sentences.filter(Boolean).join(' ');
 }
 
-function hiddenText({ used }: Found): string | undefined {
+function hiddenText({ used }: FoundUsage): string | undefined {
   const others = used.flatMap(({ usage }) => usage.other_jobs ?? []);
   if (others.length === 0) return undefined;
   const sum = (key: 'jobs' | 'gpus' | 'pending') => others.reduce((total, one) => total + one[key], 0);
@@ -82,7 +82,7 @@ function hiddenText({ used }: Found): string | undefined {
   return `Not shown: jobs of others (${sum('jobs')}, with GPUs: ${sum('gpus')}${pending}).`;
 }
 
-const jobTable = printer<Row>(
+const jobTable = printer<JobRow>(
   {
     CLUSTER: ({ cluster }) => cluster,
     JOB: ({ job }) => job.id,
@@ -91,7 +91,7 @@ const jobTable = printer<Row>(
     STATE: ({ job }) => ('machines' in job ? 'running' : `pending (${job.reason}), ${job.ahead} ahead`),
     NODES: ({ job }) => ('machines' in job ? job.machines.join(',') : undefined),
     GPUS: ({ job }) => job.gpus,
-    // Of one that waits: when Slurm expects it to start.
+    // For a pending job, the start that Slurm expects.
     START: ({ job }) => ('machines' in job ? job.started_at : job.expected_at),
     END: ({ job }) => ('machines' in job ? job.ends_at : undefined),
   },
@@ -113,7 +113,7 @@ export const jobs = reads<OrgOptions & { all?: true }>({
   },
 });
 
-const gpuTable = printer<Used>(
+const gpuTable = printer<UsedCluster>(
   {
     CLUSTER: ({ cluster }) => cluster.name,
     GPUS: ({ usage }) => usage.gpus.total,

@@ -135,7 +135,7 @@ export const keys: Noun = {
       example: 'keys add ~/.ssh/id_ed25519.pub',
       flags: [yesFlag],
       async run({ api, options }, file = join(sshDirectory(), 'id_ed25519.pub')) {
-        // Whether it takes security keys, the service says.
+        // The service decides whether it accepts keys in security keys.
         const { material, comment } = parseSshPublicKey(await readInput(file), { securityKeys: true });
         await confirmPlan(await readKeyPlan(api), options);
         return changed(await registerKey(api, `${material} ${comment}`.trim(), file));
@@ -166,7 +166,7 @@ export const keys: Noun = {
 };
 
 export interface LocalKey extends SshPublicKey {
-  /** The public part; the private one is next to it, without `.pub`. */
+  /** The public key's file; the private key is next to it, without `.pub`. */
   file: string;
 }
 
@@ -210,7 +210,7 @@ async function readKey(file: string): Promise<LocalKey | undefined> {
   }
 }
 
-/** What to type. `known`: the fingerprints of all keys that were ever registered. */
+/** The commands that register another key. `known`: fingerprints of all keys that were ever registered. */
 export async function adviseNewKey(known: ReadonlySet<string>): Promise<string> {
   for (const key of await listLocalKeys())
     if (isPlain(key) && !known.has(key.fingerprint) && (await hasPrivateFile(key)))

@@ -1,7 +1,7 @@
 /**
- * The kubeconfig that the Platform API gives, checked, and merged into a file that holds other clusters too, where all else stays
- * as it was written. A kubeconfig names a program that kubectl runs, so one from a server is taken only in the shape that the
- * contract gives ("GET /clusters/{clusterId}/kubeconfig") and with the arguments that signing in takes.
+ * Checks the kubeconfig of the Platform API, and merges it into a file with other clusters, whose text stays as it is. A
+ * kubeconfig names a program that kubectl runs, so one from a server is accepted only in the contract's form ("GET
+ * /clusters/{clusterId}/kubeconfig") and with the arguments of a sign-in.
  */
 import { mkdir, readFile, readlink, realpath } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
@@ -18,7 +18,7 @@ export interface Expected {
   issuer: string;
 }
 
-/** kubectl reads YAML 1.1, where a namespace called `no` would be something else than text. */
+/** kubectl reads YAML 1.1, where an unquoted namespace `no` would be a boolean. */
 const forKubectl = { defaultStringType: 'QUOTE_DOUBLE', defaultKeyType: 'PLAIN', lineWidth: 0 } as const;
 
 const signIn = ['oidc-login', 'get-token'];
@@ -53,7 +53,7 @@ export function parseKubeconfig(text: unknown, expected: Expected): Record<strin
   );
 }
 
-/** Written again: two YAML readers may not agree on text that the server wrote. */
+/** Serialized anew, because two YAML parsers may interpret the server's text differently. */
 export function formatKubeconfig(checked: object): string {
   return stringify(checked, forKubectl).trimEnd();
 }
@@ -126,7 +126,7 @@ function hasOnly(value: unknown, keys: readonly string[]): value is Record<strin
 
 const lists = ['clusters', 'contexts', 'users'] as const;
 
-/** Merges one kubeconfig into `file`, made 0600; returns whether its context is the current one now. */
+/** Merges one kubeconfig into `file`, with mode 0600. Returns whether its context is now the current one. */
 export async function mergeKubeconfig(
   file: string,
   added: Record<string, unknown>,
@@ -135,7 +135,7 @@ export async function mergeKubeconfig(
   const path = resolve(file);
   const target = await endOf(path);
   await mkdir(dirname(target), { recursive: true, mode: 0o700 });
-  // kubectl itself takes a lock of this name before it writes.
+  // kubectl itself creates a lock of this name before it writes.
   return exclusively(`${target}.lock`, async () => {
     const text = await readFile(target, 'utf8').catch((error: NodeJS.ErrnoException) => {
       if (error.code === 'ENOENT') return '';
@@ -147,15 +147,15 @@ export async function mergeKubeconfig(
   });
 }
 
-/** Where links lead, which stay ones also where what they name is not there yet. */
+/** The end of a chain of symbolic links, also if the last target does not exist yet: the links stay. */
 async function endOf(path: string, links = 40): Promise<string> {
   const to = links > 0 ? await readlink(path).catch(() => undefined) : undefined;
   return to === undefined ? realpath(path).catch(() => path) : endOf(resolve(dirname(path), to), links - 1);
 }
 
 /**
- * The text of `before` with the cluster, context and user of `ours`, which was checked; all else means what it did. Throws when
- * `before` is no kubeconfig, or has something of that name that this program did not make.
+ * The text of `before` with the cluster, context and user of `ours`, which was checked; the rest keeps its meaning. Throws
+ * when `before` is no kubeconfig, or has an entry of that name that this program did not make.
  */
 function mergeText(
   before: string,
@@ -195,12 +195,12 @@ function mergeText(
   return { merged, isCurrent };
 }
 
-type Wanted = [name: string, value: unknown][];
+type Edits = [name: string, value: unknown][];
 
-/** What an edit of `text` makes of the file; `undefined` where it changes what anything else in `before` means. */
+/** Applies an edit to `text`; undefined if it changes the meaning of anything else in `before`. */
 function attempt(
-  edit: (text: string, wanted: Wanted) => string,
-  { before, text, wanted }: { before: string; text: string; wanted: Wanted },
+  edit: (text: string, wanted: Edits) => string,
+  { before, text, wanted }: { before: string; text: string; wanted: Edits },
 ): string | undefined {
   try {
     const edited = edit(text, wanted);
@@ -227,7 +227,7 @@ function meaningOf(text: string, version?: '1.1' | '1.2'): unknown {
   }
 }
 
-function withOurs(there: unknown, wanted: Wanted): unknown {
+function withOurs(there: unknown, wanted: Edits): unknown {
   const all = isObject(there) ? { ...there } : {};
   for (const [name, value] of wanted) {
     const items: unknown[] = Array.isArray(all[name]) ? all[name] : [];
@@ -238,8 +238,8 @@ function withOurs(there: unknown, wanted: Wanted): unknown {
   return all;
 }
 
-/** Keeps comments, and no spaces: for what `editText` cannot do. */
-function editDocument(text: string, wanted: Wanted): string {
+/** Fallback for `editText`: keeps comments, but not spaces. */
+function editDocument(text: string, wanted: Edits): string {
   const document = readDocument(isMap(readDocument(text).contents) ? text : `${text}{}\n`);
   if (isMap(document.contents) && document.contents.items.length === 0) document.contents.flow = false;
   for (const [name, value] of wanted) {
@@ -257,12 +257,12 @@ function editDocument(text: string, wanted: Wanted): string {
   return document.toString({ ...forKubectl, indentSeq: false });
 }
 
-/** Changes no byte of what others wrote. What it makes has to be read again: it does not know all of YAML. */
-function editText(text: string, wanted: Wanted): string {
+/** Edits the text and keeps all other bytes. The result must be parsed again, as this does not handle all of YAML. */
+function editText(text: string, wanted: Edits): string {
   return wanted.reduce(withValue, text);
 }
 
-function withValue(text: string, [name, value]: Wanted[number]): string {
+function withValue(text: string, [name, value]: Edits[number]): string {
   const { contents: root } = readDocument(text);
   if (!isMap(root) || root.flow || text.includes('\t')) throw new TypeError('It is not in lines and spaces.');
   const margin = columnOf(text, rangeOf(root).from);
@@ -271,7 +271,7 @@ function withValue(text: string, [name, value]: Wanted[number]): string {
   if (!old) return replaced(text, [to, to], `${margin}${block({ [name]: value }, margin)}\n`);
   if (isSeq(old) && old.items.length > 0 && Array.isArray(value)) return withItem(text, old, value[0]);
   const put = Array.isArray(value) ? `\n${margin}${block(value, margin)}` : JSON.stringify(value);
-  // Where there was no value, a colon and a comment may touch it.
+  // The value was empty: a colon before it and a comment after it need spaces.
   return replaced(text, [from, to], from === to ? ` ${put} ` : put);
 }
 

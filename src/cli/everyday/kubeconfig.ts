@@ -17,7 +17,7 @@ interface UsableCluster {
 
 const kind = ['cluster that you may use', 'clusters that you may use'] as const;
 
-/** The cluster by its name, its ID or the beginning of that. What the caller may use is asked for only where they cannot list it. */
+/** Finds a cluster by its name, its ID or the beginning of the ID; calls `/me/access` only if the caller cannot list it. */
 async function findUsableCluster(apis: Apis, wanted: string, options: OrgOptions): Promise<UsableCluster> {
   const own = await findCluster(apis, wanted, options).catch((error: unknown) => {
     if (error instanceof CliError && ['notFound', 'forbidden'].includes(error.outcome)) return error;

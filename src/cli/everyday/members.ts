@@ -1,4 +1,4 @@
-/** `andromeda members`: who is in an organization, and what they may do. Staff name any organization with `--org`. */
+/** `andromeda members`: the members of an organization and their permissions. Staff may name any organization with `--org`. */
 import { parseEnd, parseTime } from '../arguments.ts';
 import { CliError, usage } from '../exit.ts';
 import type { Api, Business, Reader } from '../net/api.ts';
@@ -95,7 +95,7 @@ const access = reads<OrgOptions & { at?: string; output?: string }>({
     if (wanted.length === 0) throw usage('Give addresses, or a time with --at.');
     const organization = await findOrganization(api, options);
     const ids: string[] = [];
-    // A former member cannot be found by address, and has an ID still.
+    // A former member cannot be found by address, but still has an ID.
     for (const one of wanted)
       ids.push(one.startsWith('user_') ? one : (await findMember(api, organization, one)).user_id);
     const given = { path: { orgID: organization.id }, query: { user_ids: ids.join(',') } };
@@ -194,14 +194,14 @@ export async function expand(api: Reader, names: readonly string[]): Promise<str
   });
 }
 
-/** Sets what `edit` makes of a member's keys; nothing is written where it makes the same. */
+/** Sets a member's permissions to the result of `edit`; without a change, nothing is written. */
 async function change(
   api: Api,
   options: OrgOptions,
   email: string,
   names: readonly string[],
   edit: (held: ReadonlySet<string>, keys: readonly string[]) => string[],
-  /** Of the keys named; null: none, undefined: as they are. */
+  /** End of the named keys; null: no end, undefined: unchanged. */
   end?: string | null,
 ): Promise<Answer> {
   const { path } = await findPath(api, options, email);
@@ -264,7 +264,7 @@ export const members: Noun = {
         const byId = new Map(held.members.map((one) => [one.user_id, one]));
         const rows = members.flatMap((member) => {
           const known = byId.get(member.user_id);
-          // Who joined or left between the two reads is not shown as someone without permissions.
+          // A person who joined or left between the two reads must not appear as a member without permissions.
           if (!known) return [];
           const { permissions, expires_at: ends } = known;
           return [{ ...member, permissions, ...(ends && { expires_at: ends }) }];

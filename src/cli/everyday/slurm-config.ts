@@ -1,4 +1,4 @@
-/** `andromeda slurm-config`: a cluster's Slurm configuration as YAML, or the one that new clusters start with. */
+/** `andromeda slurm-config`: the Slurm configuration of a cluster as YAML, or the default of an organization's new clusters. */
 import { isDeepStrictEqual } from 'node:util';
 import { confirm, isAttended } from '../ask.ts';
 import { failure, usage } from '../exit.ts';
@@ -10,7 +10,7 @@ import { type Apis, findCluster, findOrganization, named, type OrgOptions, orgFl
 
 type Configuration = Record<string, unknown>;
 
-interface Options extends OrgOptions {
+interface ConfigOptions extends OrgOptions {
   default?: true;
   yes?: true;
 }
@@ -82,7 +82,7 @@ interface Target {
 async function findTarget(
   { api, platform }: Apis,
   wanted: string | undefined,
-  options: Options,
+  options: ConfigOptions,
 ): Promise<Target> {
   if ((wanted === undefined) === (options.default === undefined))
     throw usage('Name a cluster, or give --default for what new clusters start with.');
@@ -116,7 +116,7 @@ async function readVersion(
   return apis.platform.get(`${base}/versions/{generation}`, { path: { ...path, generation: number }, query });
 }
 
-/** Applying a configuration closes sessions, and can end jobs: that has to be meant. */
+/** Asks for confirmation, because applying a configuration closes sessions, and can end jobs. */
 async function confirmReplacement(
   target: Target,
   before: Configuration,
@@ -135,7 +135,7 @@ async function replace(
   platform: PlatformApi,
   target: Target,
   { before, after, about }: { before: Configuration; after: Configuration; about: string },
-  { yes }: Options,
+  { yes }: ConfigOptions,
 ): Promise<Answer> {
   if (isDeepStrictEqual(before, after)) return { json: before, text: '', message: 'Nothing to change.' };
   if (!yes) await confirmReplacement(target, before, after);
@@ -195,7 +195,7 @@ export const slurmConfig: Noun = {
   name: 'slurm-config',
   summary: 'the Slurm configuration of your clusters',
   verbs: [
-    reads<Options & { number?: string }>({
+    reads<ConfigOptions & { number?: string }>({
       usage: 'get [cluster]',
       summary: 'print a Slurm configuration as YAML, which set takes',
       example: 'slurm-config get alpha > slurm.yaml',
@@ -214,7 +214,7 @@ export const slurmConfig: Noun = {
         return { json: await target.read(), text: '' };
       },
     }),
-    writes<Options & { file: string }>({
+    writes<ConfigOptions & { file: string }>({
       usage: 'set [cluster]',
       summary: 'replace a whole Slurm configuration; what the file leaves out is cleared',
       example: 'slurm-config set alpha -f slurm.yaml',
@@ -232,7 +232,7 @@ export const slurmConfig: Noun = {
         return replace(platform, target, { before, after, about: options.file }, options);
       },
     }),
-    writes<Options>({
+    writes<ConfigOptions>({
       usage: 'restore <cluster> <number>',
       summary: 'set a configuration of the history again',
       example: "slurm-config restore alpha 5 --reason 'number 6 was a mistake'",

@@ -1,4 +1,4 @@
-/** A cluster as OpenSSH needs it: its options, the host key in a file of our own, and whether it lets the caller in now. */
+/** OpenSSH's options for a cluster, its host key in a file of our own, and whether the caller can log in now. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isReadinessObstacle, readinessAdvice } from '../../domain/access/decision.ts';
@@ -16,8 +16,8 @@ export interface SshHost {
 }
 
 /**
- * What ssh is called with, by the names of ssh_config(5); `identityFile` is the key that the cluster confirmed, `suffix` what leads
- * into a job, such as `+job`.
+ * Options of ssh, by their names in ssh_config(5). `identityFile`: the key that the cluster confirmed; `suffix`: leads into a
+ * job, such as `+job`.
  */
 export function sshOptions(
   { cluster, access }: SshHost,
@@ -29,7 +29,7 @@ export function sshOptions(
     ['HostName', access.hostname],
     ['Port', String(access.port)],
     ['User', `${cluster.id}.${access.username}${suffix}`],
-    // Many clusters share a gateway, and two installations may share an address; the cluster's ID is unique.
+    // Clusters may share a gateway, and installations an address; the cluster's ID is unique.
     ['HostKeyAlias', cluster.id],
     ['UserKnownHostsFile', quoted(knownHosts)],
     ['StrictHostKeyChecking', 'yes'],
@@ -37,7 +37,7 @@ export function sshOptions(
   ];
 }
 
-/** What `andromeda ssh` calls ssh with, and `doctor` too; the host keys are noted for it. */
+/** The arguments of ssh for `andromeda ssh` and `doctor`; writes the host keys to the known hosts. */
 export async function sshArguments(host: SshHost, suffix?: string): Promise<string[]> {
   const knownHosts = await rememberHostKeys([host]);
   const identityFile = await findIdentityFile(host.access.key_fingerprints);
@@ -51,11 +51,11 @@ export function hostAlias({ name, id, organization }: Cluster, all: readonly Clu
   return `andromeda-${isPlain ? (isShared ? `${organization.slug}-${name}` : name) : id}`;
 }
 
-/** Whether there is an address to log in to. Throws when it is not one that may reach a file or an argument of ssh. */
+/** Whether there is an address to log in to. Throws when a value is unsafe in a file or an argument of ssh. */
 export function isReachable({ cluster, access }: SshHost): boolean {
   const { hostname, port, username } = access;
   if (hostname === '' || username === '') return false;
-  // A line more in a file of ssh is an option more, and ProxyCommand is one of them.
+  // A line break would inject an option into ssh's file, for example ProxyCommand.
   const facts: [string, boolean][] = [
     ["a cluster's ID", isUuid(String(cluster.id))],
     ["an organization's name", matches(/^[a-z0-9][a-z0-9._-]{0,62}$/i, cluster.organization.slug)],
@@ -75,7 +75,7 @@ function matches(pattern: RegExp, value: unknown): boolean {
   return typeof value === 'string' && pattern.test(value);
 }
 
-/** The gateway's: two while one takes the place of the other. */
+/** The gateway's host keys: two during a key rotation. */
 function hostKeysOf({ host_key: one, other_host_key: other }: SshAccess): string[] {
   return other === undefined ? [one] : [one, other];
 }
@@ -96,7 +96,7 @@ export async function rememberHostKeys(hosts: readonly SshHost[]): Promise<strin
   return file;
 }
 
-/** A path as ssh_config(5) takes it: in quotes, and without what would be expanded. On Windows ssh reads slashes too, in every version alike. */
+/** Quotes a path for ssh_config(5) and escapes `%`. On Windows uses slashes, which all versions of ssh accept. */
 export function quoted(path: string, platform: NodeJS.Platform = process.platform): string {
   const plain = platform === 'win32' ? path.replaceAll('\\', '/') : path;
   return `"${plain.replace(/[\\"]/g, '\\$&').replaceAll('%', '%%')}"`;
@@ -119,7 +119,7 @@ export function describeMissing({ reason, lapsed }: SshAccess, name: string): st
     : `${name} does not let you in yet: ${reason}.`;
 }
 
-/** Whether a sign-in is all that is missing: the gateway waits for that. */
+/** Whether only a sign-in is missing: ssh can connect, as the gateway waits for the sign-in. */
 export function isSignInDue({ reason, lapsed, hostname }: SshAccess): boolean {
   return lapsed !== undefined && reason === 'access_not_projected' && hostname !== '';
 }

@@ -1,4 +1,4 @@
-/** `andromeda ssh`: the system's ssh, with what it has to know of the cluster. */
+/** `andromeda ssh`, `code` and `ssh-config`: the system's ssh with the options of a cluster. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, readFile } from 'node:fs/promises';
@@ -74,7 +74,7 @@ export const ssh = writes<OrgOptions>({
   },
 });
 
-/** Takes `--job` and an ID, such as 4711, 4711_3 or 4711.node, off the arguments; what is left is for ssh. */
+/** Splits `--job` and an ID, such as 4711, 4711_3 or 4711.node, from the arguments; the rest is for ssh. */
 function takeJob(given: readonly string[]): { suffix: string; rest: readonly string[] } {
   const [flag = '', next = ''] = given;
   const [, id] = /^--job=(.+)$/.exec(flag) ?? [];
@@ -85,7 +85,7 @@ function takeJob(given: readonly string[]): { suffix: string; rest: readonly str
     : { suffix: '+job', rest: given.slice(1) };
 }
 
-/** Throws a sentence that names what is missing; where a person is at the terminal, fixes it or waits for it. */
+/** Waits for access, or offers to register a key, if a person is at the terminal; otherwise throws what is missing. */
 async function waitUntilReady(api: Api, platform: PlatformReader, cluster: Cluster): Promise<SshAccess> {
   const access = await readSshAccess(platform, cluster);
   if (access.ready || isSignInDue(access)) return access;
@@ -102,7 +102,7 @@ async function waitUntilReady(api: Api, platform: PlatformReader, cluster: Clust
   });
 }
 
-/** What to do without a key that lets in, where the usual one lies here and cannot be registered again. */
+/** Advice when the local key cannot be registered again, because it was registered before and gives no access. */
 async function describeSpentKey(api: Api, { reason, lapsed }: SshAccess): Promise<string | undefined> {
   if (reason !== 'no_keys' || lapsed !== undefined) return undefined;
   const local = await listLocalKeys();
@@ -117,7 +117,7 @@ async function knownKeys(api: Api): Promise<ReadonlySet<string>> {
   return new Set((await listKeys(api)).keys.map(({ fingerprint }) => fingerprint));
 }
 
-/** Registers a key that lies here, when the person agrees. A first key makes an account, which is not for free. */
+/** Registers a local key if the person agrees: a first key creates an account, which may restart services. */
 async function offerKey(api: Api): Promise<void> {
   const registered = await knownKeys(api);
   const key = (await listLocalKeys()).find((one) => isPlain(one) && !registered.has(one.fingerprint));
@@ -150,7 +150,7 @@ export const code = reads<OrgOptions & { job?: string | true; open?: true }>({
     const user = `${cluster.id}.${access.username}+${job}`;
     if (typeof job === 'string' && !parseLoginName(user))
       throw usage(`'${job}' is not the ID of a job, such as 4711, 4711_3 or 4711.node.`);
-    // What Remote-SSH reads in place of a host's name, where it needs a login name of its own: JSON, in hexadecimal digits.
+    // Remote-SSH reads JSON in hexadecimal in place of a host name that needs its own login name.
     const host =
       typeof job === 'string'
         ? Buffer.from(JSON.stringify({ hostName: alias, user })).toString('hex')
@@ -163,7 +163,7 @@ export const code = reads<OrgOptions & { job?: string | true; open?: true }>({
 
 function openAddress(url: string): void {
   const { env } = commandIo();
-  // What opens web pages need not know this kind of address; the desktop does.
+  // $BROWSER may not handle this URL scheme; the desktop does.
   const [program, ...args] = findBrowser({ ...env, BROWSER: '' }, process.platform) ?? [];
   if (program === undefined) throw failure(`There is no desktop here to open ${url} with.`);
   const child = spawn(program, [...args, url], { env, stdio: 'ignore', detached: true });
@@ -209,9 +209,9 @@ async function blocks(hosts: readonly NamedHost[]): Promise<string> {
   return ['# Written by `andromeda ssh-config`; a later run replaces it.', ...each.flat()].join('\n\n');
 }
 
-/** Writes the blocks to a file; returns how to include it in the ssh configuration, unless it is included. */
+/** Writes the Host blocks to a file. Returns how to include it in the ssh configuration, if it is not yet included. */
 async function put(file: string, text: string, aliases: readonly string[]): Promise<string> {
-  // Where that fails, writing says why.
+  // An error here is reported by the write that follows.
   await mkdir(dirname(file), { recursive: true, mode: 0o700 }).catch(() => {});
   await writeAtomically(file, `${text}\n`, `${file} could not be written`);
   const config = await readFile(join(sshDirectory(), 'config'), 'utf8').catch(() => '');
@@ -249,10 +249,10 @@ export const sshConfig = reads<OrgOptions & { write?: string | true }>({
   },
 });
 
-/** Runs ssh at the person's terminal. Resolves to its exit status, 128 and more where a signal ended it. */
+/** Runs ssh at the person's terminal. Resolves to its exit status, or 128 plus the number of the signal that ended it. */
 async function runSsh(args: readonly string[]): Promise<number> {
-  // Ctrl-C is for the program, which has it from the terminal: were we to end first, the two would share the terminal. What
-  // only we get is handed on, from its first moment.
+  // SIGINT from the terminal reaches ssh itself: if this process ended first, ssh and the shell would share the terminal.
+  // Signals that only this process gets are forwarded, from the start.
   const { env, childStdio: stdio, signals } = commandIo();
   const ignore = () => {};
   const handOn = (signal: NodeJS.Signals) => child.kill(signal);

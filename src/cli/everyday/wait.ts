@@ -1,4 +1,4 @@
-/** `andromeda wait`: a progress display on a terminal, nothing in a pipe, and status 0 once it is in place. */
+/** `andromeda wait`: shows progress on a terminal, prints nothing in a pipe, and exits 0 once the change is in place. */
 import { effectivePermissions } from '../../domain/access/permission.ts';
 import { parseSpan } from '../arguments.ts';
 import { CliError, failure } from '../exit.ts';
@@ -70,7 +70,7 @@ async function clustersOfKey(
 ): Promise<Cluster[]> {
   if (cluster !== undefined) return [await findCluster({ api, platform }, cluster, options)];
   const { clusters, hidden } = await listClusters({ api, platform }, options);
-  // Those that the person may use and not list.
+  // Includes clusters that the person may use but not list.
   const all = [...slurmClusters(clusters), ...(await usableIn(api, hidden, 'ssh'))];
   const open = await Promise.all(
     all.map(async (one) => ((await unless(readSshAccess(platform, one), 'forbidden')) ? one : undefined)),
@@ -186,8 +186,8 @@ interface Wanted {
 }
 
 /**
- * What a cluster still lacks of the caller's keys and shell; undefined when it has them (contract, "Confirming a key
- * or shell change reached a cluster").
+ * What a cluster still lacks of the caller's keys and shell; undefined when nothing (contract, "Confirming a key or shell
+ * change reached a cluster").
  */
 export function lackOfKeys(access: Platform['SshAccess'], { generation, shell }: Wanted): string | undefined {
   if (!access.observation_current) return 'it has not reported the newest list';

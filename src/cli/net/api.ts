@@ -1,4 +1,4 @@
-/** The two APIs for a session: one request at a time, its JSON or one sentence. */
+/** Clients of the two APIs for a session: each call is one request, and returns JSON or throws one sentence. */
 import { randomUUID } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { components as BusinessParts, paths as BusinessPaths } from '../../api/generated/business.ts';
@@ -11,14 +11,14 @@ import { CliError, failure, outcomeOf, usage } from '../exit.ts';
 import { openLocalState, type Session, sendSigned } from '../session/local-state.ts';
 import { codeOf, describeTransport, isObject, parseJson, readText, urlAt } from './request.ts';
 
-/** An API for commands that only read. Every function throws one sentence when it refuses or cannot be reached. */
+/** An API for commands that only read. Every function throws one sentence on a refusal or when the API cannot be reached. */
 interface ReaderOf<A extends ApiName> {
   get: CallBy<A, 'get'>;
-  /** POSTs a question that changes nothing. */
+  /** POSTs a query that changes nothing. */
   ask: CallBy<A, 'post'>;
 }
 
-/** Its changes too, each with an idempotency key of its own and the audit reason. */
+/** An API with writes, each with its own idempotency key and the audit reason. */
 interface WriterOf<A extends ApiName> extends ReaderOf<A> {
   post: CallBy<A, 'post'>;
   put: CallBy<A, 'put'>;
@@ -29,7 +29,7 @@ export type Api = WriterOf<'Business'>;
 export type PlatformReader = ReaderOf<'Platform'>;
 export type PlatformApi = WriterOf<'Platform'>;
 
-interface AnyGiven extends FilledFrom {
+interface AnyInput extends PathInput {
   body?: unknown;
   about?: string | undefined;
   timeoutMs?: number;
@@ -49,7 +49,7 @@ const lostConnections = [
   'EAI_AGAIN',
 ];
 
-/** The APIs of the session that `options` choose; `reason` goes with every write. */
+/** The APIs of the session that `options` select; `reason` is sent with every write. */
 export function createClient(
   options: EnvironmentOptions,
   reason: string,
@@ -57,10 +57,10 @@ export function createClient(
   const selection = selectEnvironment(options);
   const state = openLocalState();
   if (!/^\P{Cc}{1,500}$/u.test(reason)) throw usage('--reason takes one line of 1 to 500 characters.');
-  // node:http writes strings as latin1; this puts the UTF-8 bytes on the wire.
+  // node:http writes strings as latin1; this sends the UTF-8 bytes.
   const auditReason = Buffer.from(reason, 'utf8').toString('latin1');
 
-  const once = async (of: ApiName, method: Method, path: string, given: AnyGiven, own: Header[]) => {
+  const once = async (of: ApiName, method: Method, path: string, given: AnyInput, own: Header[]) => {
     const headers: Header[] = [...own, ['Accept', 'application/json']];
     const { body: json, about, timeoutMs } = given;
     if (json !== undefined) headers.push(['Content-Type', 'application/json']);
@@ -76,12 +76,12 @@ export function createClient(
     return judge<never>(`the ${of} API`, url, response.statusCode ?? 0, parseJson(text), about);
   };
 
-  // The types of the documents stop here: on the wire a call is a method, a path and JSON.
+  // The documents' types end here: below, a call is a method, a path and JSON.
   const call =
     (of: ApiName, method: Method, headersOf: () => Header[] = () => []) =>
-    (path: string, given: AnyGiven = {}): Promise<never> => {
+    (path: string, given: AnyInput = {}): Promise<never> => {
       const filled = fillPath(path, given);
-      // A write keeps its headers over all attempts, so that it is done once.
+      // All attempts of a write have the same idempotency key, so that it is done once.
       const headers = headersOf();
       return untilConnected(() => once(of, method, filled, given, headers));
     };
@@ -124,7 +124,7 @@ function judge<T>(api: string, url: URL, status: number, body: unknown, about: s
   throw new CliError(outcome, visibleLine(isAboutBody ? `${about}: ${message}` : message));
 }
 
-/** All the items; `read` asks for the page after a token, `parts` says what is in it and the next token. */
+/** Reads all pages of a list. `read` requests the page after a token; `parts` returns a page's items and the next token. */
 export async function readPages<P, T>(
   read: (after: string | undefined) => Promise<P>,
   parts: (page: P) => { items: readonly T[]; next: string | undefined },
@@ -139,7 +139,7 @@ export async function readPages<P, T>(
   return all;
 }
 
-/** Page by page, of a list whose entries are numbered; `read` asks for those behind the entry `after`. */
+/** Yields the pages of a list with numbered entries; `read` requests the entries after the number `after`. */
 export async function* pagesBySeq<T extends { seq: number }>(
   read: (page: { limit: number; after: number | undefined }) => Promise<readonly T[]>,
   start?: number,
@@ -153,7 +153,7 @@ export async function* pagesBySeq<T extends { seq: number }>(
   }
 }
 
-/** What the APIs answer with, by the names of the documents' schemas. */
+/** Types of the answers, by the schema names of the documents. */
 export type Business = BusinessParts['schemas'];
 export type Platform = PlatformParts['schemas'];
 
@@ -173,10 +173,10 @@ type Operation<A extends ApiName, M extends Method, P extends keyof PathsOf[A]> 
   PathsOf[A][P] extends Record<M, infer T> ? T & OperationType : never;
 
 /**
- * What an operation is given. Names are checked here; the values of queries and bodies are mostly what a person typed, which
- * the API judges.
+ * Arguments of an operation. Their names are checked at compile time; values of queries and bodies are mostly user input,
+ * which the API validates.
  */
-type Given<T extends OperationType> = Part<'path', T['parameters']['path']> &
+type Input<T extends OperationType> = Part<'path', T['parameters']['path']> &
   Part<'query', Loose<T['parameters']['query']>> &
   (T['requestBody'] extends { content: { 'application/json': infer Body } }
     ? { body: Loose<Body> }
@@ -193,15 +193,15 @@ type Part<Name extends string, T> = [NonNullable<T>] extends [never]
     : { [K in Name]: T };
 type Loose<T> = { [K in keyof T]: unknown };
 
-/** Calls an operation by its path; what it is given may be left out where there is nothing to give. */
+/** Calls an operation by its path. The argument may be omitted if the operation needs none. */
 type CallBy<A extends ApiName, M extends Method> = <P extends PathWith<A, M>>(
   path: P,
   // biome-ignore lint/complexity/noBannedTypes: see above
-  ...given: {} extends Given<Operation<A, M, P>> ? [Given<Operation<A, M, P>>?] : [Given<Operation<A, M, P>>]
+  ...given: {} extends Input<Operation<A, M, P>> ? [Input<Operation<A, M, P>>?] : [Input<Operation<A, M, P>>]
 ) => Promise<ReplyOf<Operation<A, M, P>>>;
 
-/** A path of a document with its parameters and its query filled in; what is undefined is left out of the query. */
-export function fillPath(path: string, { path: parameters = {}, query = {} }: FilledFrom): string {
+/** Fills a document's path with its parameters and its query; undefined query values are omitted. */
+export function fillPath(path: string, { path: parameters = {}, query = {} }: PathInput): string {
   const filled = path.replace(/\{(\w+)\}/g, (_, name: string) =>
     encodeURIComponent(String(parameters[name])),
   );
@@ -211,7 +211,7 @@ export function fillPath(path: string, { path: parameters = {}, query = {} }: Fi
   return given.size === 0 ? filled : `${filled}?${given}`;
 }
 
-interface FilledFrom {
+interface PathInput {
   path?: Record<string, unknown>;
   query?: Record<string, unknown>;
 }

@@ -1,13 +1,13 @@
-/** An environment's metadata: the contract's section "Authentication", in the format of RFC 9728. */
+/** Reads an environment's metadata: section "Authentication" of the contract, in the format of RFC 9728. */
 import manifest from '../../../package.json' with { type: 'json' };
 import { isSafeUrl } from '../../lib/source-address.ts';
 import { failure } from '../exit.ts';
 import { getJson, urlAt, withoutSlash } from './request.ts';
 
-/** Where a service says its version and what it offers; it may be read without a token. */
+/** A service's version and downloads, readable without a token. */
 const listPath = '/download/list.json';
 
-/** The version of the service at `platformUrl`; undefined where it does not say. Never throws. */
+/** The version of the service at `platformUrl`; undefined when it cannot be read. Never throws. */
 export async function offeredVersion(platformUrl: string, timeoutMs: number): Promise<string | undefined> {
   try {
     const signal = AbortSignal.timeout(timeoutMs);
@@ -28,7 +28,7 @@ export function differenceNotice(
   return `This client is ${own}, and the service at ${platformUrl} is ${version}. ${installLine(platformUrl, platform)} installs the client that fits it.`;
 }
 
-/** What a person types to get the client of a service, between backquotes. */
+/** The shell command, in backquotes, that installs a service's client. */
 export function installLine(platformUrl: string, platform: NodeJS.Platform = process.platform): string {
   return platform === 'win32'
     ? `\`irm ${platformUrl}/install.ps1 | iex\``
@@ -55,12 +55,12 @@ export async function discover(platformUrl: string, signal?: AbortSignal): Promi
   return environment;
 }
 
-/** The environment, or what is wrong with the document. */
+/** Returns the environment, or the fault of the document as text. */
 export function parseEnvironment(platformUrl: string, body: Record<string, unknown>): Environment | string {
   const { resource, authorization_servers: issuers, svc_audiences: audiences } = body;
   const { svc_business_url: business, svc_cli_client_id: clientId, svc_scopes: scopes } = body;
   const methods = body.bearer_methods_supported;
-  // RFC 9728 §3.3: a document about another resource must not be used, or one site could speak for another.
+  // RFC 9728 §3.3: a document about another resource must not be used, because one site could then pose as another.
   if (typeof resource !== 'string' || withoutSlash(resource) !== platformUrl)
     return '`resource` is not the URL that was asked for';
   const issuer = isStrings(issuers) ? issuers[0] : undefined;
@@ -80,7 +80,7 @@ export function parseEnvironment(platformUrl: string, body: Record<string, unkno
   };
 }
 
-/** Contract, "Authentication" 4. `zitadel` is the identity provider whose scope names these are. */
+/** Contract, "Authentication" 4. The names are scopes of the identity provider Zitadel. */
 function defaultScopes(audiences: string[]): string[] {
   const own = audiences.map((audience) => `urn:zitadel:iam:org:project:id:${audience}:aud`);
   return ['openid', 'profile', 'email', 'offline_access', ...own];

@@ -1,4 +1,4 @@
-/** The OpenID issuer, through openid-client: discovery, refresh, revocation. Loaded only by what needs it. */
+/** Client of the OpenID issuer, by openid-client: device flow, refresh, revocation. Loaded only when needed. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import * as client from 'openid-client';
 import { visibleLine } from '../../domain/text.ts';
@@ -20,7 +20,7 @@ interface Client {
   clientId: string;
 }
 
-interface Request extends Client {
+interface SignInRequest extends Client {
   platformUrl: string;
   scope: string;
   signal: AbortSignal;
@@ -28,8 +28,8 @@ interface Request extends Client {
 
 const grantType = 'urn:ietf:params:oauth:grant-type:device_code';
 
-/** Asks the issuer for a code (RFC 8628 §3.1). */
-export async function startDeviceFlow(request: Request): Promise<DeviceCode> {
+/** Requests a device code from the issuer (RFC 8628 §3.1). */
+export async function startDeviceFlow(request: SignInRequest): Promise<DeviceCode> {
   const configuration = await connect(request, request.signal);
   if (!configuration.serverMetadata().device_authorization_endpoint)
     throw failure(`${request.issuer} does not offer sign-in with a device code.`);
@@ -53,18 +53,18 @@ export async function startDeviceFlow(request: Request): Promise<DeviceCode> {
   }
 }
 
-/** One that knows resources, and not this one, says `invalid_target`; Microsoft Entra ID says that of any (AADSTS9010010). */
+/** `invalid_target` would mean this resource only; Microsoft Entra ID refuses every resource so (AADSTS9010010). */
 function refusesResources(error: unknown): boolean {
   if (!(error instanceof client.ResponseBodyError)) return false;
   return error.error === 'invalid_request' || /^AADSTS/.test(error.error_description ?? '');
 }
 
 /**
- * The resource to ask tokens for. A platform names its issuer itself: one that named another platform's issuer would get
- * tokens that the other platform accepts, unless that issuer lists the resources that it serves (RFC 9728 §4) or binds
- * tokens to the resource they were asked for (RFC 8707). Throws where the issuer does not serve this platform.
+ * The resource to request tokens for. A platform names its issuer itself: one that named another platform's issuer would get
+ * tokens that the other platform accepts, unless that issuer lists the resources that it serves (RFC 9728 §4) or binds tokens
+ * to the requested resource (RFC 8707). Throws when the issuer does not serve this platform.
  */
-function resourceOf(served: unknown, { issuer, platformUrl }: Request): string {
+function resourceOf(served: unknown, { issuer, platformUrl }: SignInRequest): string {
   if (served === undefined) return platformUrl;
   const found = Array.isArray(served)
     ? served.find((one) => typeof one === 'string' && withoutSlash(one) === platformUrl)
@@ -74,21 +74,20 @@ function resourceOf(served: unknown, { issuer, platformUrl }: Request): string {
 }
 
 /**
- * Asks for the tokens at the pace the issuer sets (RFC 8628 §3.4, §3.5). openid-client's own loop is not used:
- * it ends on the first lost connection, where the RFC has the client slow down and go on, and it notices an
- * interruption up to five seconds late.
+ * Polls for the tokens at the interval that the issuer sets (RFC 8628 §3.4, §3.5). Replaces openid-client's own loop, which
+ * ends on the first lost connection, where the RFC requires a back-off, and notices an interruption up to five seconds late.
  */
 async function poll(
   configuration: client.Configuration,
   { device_code, interval = 5, resource }: client.DeviceAuthorizationResponse & Pick<DeviceCode, 'resource'>,
   deadline: number,
-  request: Request,
+  request: SignInRequest,
 ): Promise<Tokens> {
   const { signal } = request;
   const parameters = { device_code, ...(resource !== undefined && { resource }) };
   let pause = interval;
   for (;;) {
-    // The timer's own abort error hides the reason.
+    // The timer's own AbortError would hide the signal's reason.
     await sleep(pause * 1000, undefined, { signal }).catch(() => signal.throwIfAborted());
     const asked = Date.now();
     if (asked >= deadline) throw failure(codeExpired);
@@ -107,7 +106,7 @@ async function poll(
 
 const codeExpired = 'The code has expired before anyone used it; run `andromeda auth login` again.';
 
-function notServed({ issuer, platformUrl }: Asked): Error {
+function notServed({ issuer, platformUrl }: ErrorContext): Error {
   return failure(
     `${platformUrl} names ${issuer} for signing in, which does not serve that address; ask the person who gave it to you.`,
   );
@@ -122,20 +121,20 @@ export interface Tokens {
 
 const timeoutSeconds = 10;
 /**
- * A refresh whose answer was lost with its server has used the token up, and issuers take it again for a moment at most. So it is
- * sent again at once, after these pauses, unless it took longer than this until here.
+ * Pauses before retries of a refresh. If its answer was lost, the refresh token is used up, and issuers accept it again for a
+ * moment at most: no retry after `againWithinMs`.
  */
 const againAfterMs = [250, 750, 1_500];
 const againWithinMs = 5_000;
 const userAgent = `andromeda-cli (${process.platform})`;
 
 async function connect({ issuer, clientId }: Client, signal?: AbortSignal): Promise<client.Configuration> {
-  // Metadata may name any address; neither tokens nor codes leave this machine in plain text.
+  // Metadata may name any address; tokens and codes are never sent in plain text.
   const guarded: client.CustomFetch = (url, options) => {
     if (!isSafeUrl(new URL(url)))
       throw failure(`The issuer names ${url}, which is plain http; nothing was sent.`);
     const signals = [options.signal, signal].filter((one) => one !== undefined);
-    // The issuer shows the person which program asks.
+    // The issuer shows the person which program requests the sign-in.
     const headers = { ...options.headers, 'user-agent': userAgent };
     return fetch(url, { ...options, headers, body: options.body ?? null, signal: AbortSignal.any(signals) });
   };
@@ -151,7 +150,7 @@ async function connect({ issuer, clientId }: Client, signal?: AbortSignal): Prom
   }
 }
 
-/** New tokens for a refresh token (RFC 6749 §6) and the resource it was asked for, or `refused` when only a new sign-in helps. */
+/** Refreshes tokens (RFC 6749 §6) for the resource they were requested for; `refused` when only a new sign-in helps. */
 export async function refreshTokens(
   who: Client,
   refreshToken: string,
@@ -176,7 +175,7 @@ export async function refreshTokens(
   throw new Error('the last attempt returns or throws');
 }
 
-/** Revokes a token at the issuer (RFC 7009). Throws a sentence when that fails. */
+/** Revokes a token at the issuer (RFC 7009). Throws a sentence on failure. */
 export async function revokeToken(
   who: Client,
   token: string,
@@ -193,12 +192,12 @@ export async function revokeToken(
   }
 }
 
-/** Revokes what no session was made of. Nothing waits for it but the end of the process, and that not for long. */
+/** Revokes tokens that no session was made of. Only the end of the process waits for it, for at most 3 seconds. */
 export function revokeUnkept(who: Client, token: string, hint: string): Promise<void> {
   return revokeToken(who, token, hint, AbortSignal.timeout(3_000));
 }
 
-/** The tokens of a response; the expiry counts from the time of the request. */
+/** Converts a token response; `expires_in` counts from `asked`, the time of the request. */
 function tokensOf(response: client.TokenEndpointResponse, asked: number): Tokens {
   const { access_token, refresh_token, expires_in, scope } = response;
   return {
@@ -209,20 +208,20 @@ function tokensOf(response: client.TokenEndpointResponse, asked: number): Tokens
   };
 }
 
-/** The HTTP status when the issuer itself refused with an OAuth error. */
+/** The HTTP status if the issuer refused with an OAuth error. */
 function refusal(error: unknown): number | undefined {
   const isOAuthError =
     error instanceof client.ResponseBodyError || error instanceof client.WWWAuthenticateChallengeError;
   return isOAuthError ? error.status : undefined;
 }
 
-interface Asked {
+interface ErrorContext {
   issuer: string;
   platformUrl?: string;
   signal?: AbortSignal | undefined;
 }
 
-function explain(error: unknown, { issuer, platformUrl, signal }: Asked): unknown {
+function explain(error: unknown, { issuer, platformUrl, signal }: ErrorContext): unknown {
   if (signal?.aborted) return signal.reason;
   const own = ownError(error);
   if (own) return own;
@@ -242,14 +241,14 @@ function explain(error: unknown, { issuer, platformUrl, signal }: Asked): unknow
   return failure(`${issuer} cannot be used: ${visibleLine(messageOf(error))}.`, error);
 }
 
-/** Whether trying again may help: no connection, no answer in time, or a server in trouble (RFC 8628 §3.5). */
+/** Whether a retry may help: no connection, a timeout, or a server error (RFC 8628 §3.5). */
 function isPassing(error: unknown): boolean {
   const status = answeredStatus(error);
   if (status !== undefined) return status >= 500 || status === 429;
   return !ownError(error) && (isUnreachable(error) || codeOf(error) === 'OAUTH_TIMEOUT');
 }
 
-/** fetch reports every failure to connect as a TypeError with the system's error as its cause. */
+/** fetch reports every connection failure as a TypeError with the system's error as its cause. */
 function isUnreachable(error: unknown): boolean {
   return error instanceof TypeError && error.cause instanceof Error;
 }
@@ -259,13 +258,13 @@ function wasRefused(error: unknown): boolean {
   return isUnreachable(error) && ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN'].includes(codeOf(error) ?? '');
 }
 
-/** The status of an answer that is not in OAuth's form; openid-client hands the response on as a cause. */
+/** The status of a response that is no OAuth error; openid-client attaches the response as the cause. */
 function answeredStatus(error: unknown): number | undefined {
   if (error instanceof client.ResponseBodyError) return error.status;
   return error instanceof Error && error.cause instanceof Response ? error.cause.status : undefined;
 }
 
-/** openid-client wraps what our own guard threw. */
+/** Our own error, which openid-client may have wrapped. */
 function ownError(error: unknown): CliError | undefined {
   if (error instanceof CliError) return error;
   return error instanceof Error && error.cause instanceof CliError ? error.cause : undefined;

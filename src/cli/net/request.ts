@@ -1,6 +1,6 @@
 /**
- * One HTTP request, on node:http. Not fetch: fetch refuses a body with GET and some ports, decodes bodies
- * that should reach stdout byte for byte, and rewrites headers. Redirects are never followed.
+ * One HTTP request, by node:http. Not fetch: it refuses a body with GET and some ports, decodes bodies that must reach stdout
+ * byte for byte, and rewrites headers. Redirects are never followed.
  */
 import type { IncomingMessage } from 'node:http';
 import { CliError } from '../exit.ts';
@@ -28,7 +28,7 @@ const reasons: Record<string, string> = {
     'its TLS authority is not known here; NODE_EXTRA_CA_CERTS names one to trust',
 };
 
-/** One sentence for an error of a connection to `origin`; a sentence of our own passes unchanged. */
+/** Converts an error of a connection to `origin` to one sentence; returns a `CliError` unchanged. */
 export function describeTransport(error: unknown, origin: string): CliError {
   if (error instanceof CliError) return error;
   const code = codeOf(error) ?? '';
@@ -36,7 +36,7 @@ export function describeTransport(error: unknown, origin: string): CliError {
   return new CliError('unreachable', `Could not reach ${origin}: ${reason}.`, { cause: error });
 }
 
-/** The system's code for an error, searched in its causes too (fetch hides it there). */
+/** The system's code of an error, also searched in its causes, where fetch hides it. */
 export function codeOf(error: unknown): string | undefined {
   if (!(error instanceof Error)) return undefined;
   if ('code' in error && typeof error.code === 'string' && error.code in reasons) return error.code;
@@ -55,19 +55,19 @@ export interface HttpRequest {
   url: URL;
   headers?: readonly (readonly [string, string])[];
   body?: Buffer | undefined;
-  /** How long to wait for the response headers, and for each next piece of the body. */
+  /** Timeout of the response headers, and of each next part of the body. */
   timeoutMs?: number;
-  /** What to say besides where no answer comes in time. */
+  /** A sentence to add to the message of a timeout. */
   late?: string;
   signal?: AbortSignal | undefined;
 }
 
-/** Sends the request and resolves when the response headers are there; the body is the caller's to read. */
+/** Sends the request and resolves at the response headers; the caller reads the body. */
 export async function send(wanted: HttpRequest): Promise<IncomingMessage> {
   const { method, url, headers = [], body, timeoutMs = 30_000, late = '', signal } = wanted;
   const sentence = `${url.origin} did not answer within ${timeoutMs / 1000} seconds.${late}`;
   const slow = () => new CliError('unreachable', sentence);
-  // Loading TLS takes as long as starting Node, so only where it is spoken.
+  // Loading TLS takes as long as starting Node: it is loaded only for https.
   const http = await (url.protocol === 'https:' ? import('node:https') : import('node:http'));
   return new Promise((resolve, reject) => {
     const request = http.request(url, { method, ...(signal && { signal }) });
@@ -87,7 +87,7 @@ export async function send(wanted: HttpRequest): Promise<IncomingMessage> {
   });
 }
 
-/** Ends a body of which nothing arrives any more; a slow reader on this side does not count. */
+/** Destroys a response that receives no data for `timeoutMs`; a slow reader in this process does not count. */
 function watchBody(response: IncomingMessage, error: () => Error, timeoutMs: number): void {
   const { socket } = response;
   let before = socket.bytesRead;
@@ -101,7 +101,7 @@ function watchBody(response: IncomingMessage, error: () => Error, timeoutMs: num
 export async function readText(response: IncomingMessage, limit: number): Promise<string> {
   const chunks: Buffer[] = [];
   let size = 0;
-  // Leaving the loop early destroys the response, and with it the connection.
+  // Leaving the loop early destroys the response and its connection.
   for await (const chunk of response) {
     chunks.push(chunk);
     size += chunk.length;
@@ -110,7 +110,7 @@ export async function readText(response: IncomingMessage, limit: number): Promis
   return Buffer.concat(chunks).subarray(0, limit).toString('utf8');
 }
 
-/** GETs a JSON object of at most 1 MiB; the status is the caller's to judge, `body` is undefined if unreadable. */
+/** GETs a JSON object of at most 1 MiB. The caller checks the status; `body` is undefined if it cannot be parsed. */
 export async function getJson(request: Omit<HttpRequest, 'method'>) {
   const accept = ['Accept', 'application/json'] as const;
   const response = await send({ ...request, method: 'GET', headers: [accept, ...(request.headers ?? [])] });
@@ -133,13 +133,13 @@ export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** An address in its one spelling, without the slash at its end; what is no address stays as it is. */
+/** Normalizes a URL and removes its final slashes; text that is no URL stays as it is. */
 export function withoutSlash(url: string): string {
   return (URL.parse(url)?.href ?? url).replace(/\/+$/, '');
 }
 
 /**
- * `base` followed by `path`. Not `new URL(path, base)`: that would let `//other.example/` name another host.
+ * `base` followed by `path`. Not `new URL(path, base)`, which would let `//other.example/` name another host.
  */
 export function urlAt(base: string, path: string): URL {
   return new URL(base.replace(/\/+$/, '') + path);

@@ -1,6 +1,6 @@
 /**
- * The operating system's credential store (on Linux whatever answers to the Secret Service interface, such as
- * gnome-keyring), through @napi-rs/keyring. It may be locked, absent, or not answer at all: every question has a limit.
+ * The operating system's credential store (on Linux a Secret Service such as gnome-keyring), by @napi-rs/keyring. It may be
+ * locked, missing or hang: every request has a timeout.
  */
 import { visibleLine } from '../../domain/text.ts';
 import { messageOf } from '../../lib/error-message.ts';
@@ -9,14 +9,14 @@ import { printMessage } from '../output.ts';
 import { isWatched } from '../progress.ts';
 
 type Native = typeof import('@napi-rs/keyring');
-type Entry = InstanceType<Native['AsyncEntry']>;
+type KeyringEntry = InstanceType<Native['AsyncEntry']>;
 
 const service = 'andromeda';
 const limitMs = 4_000;
-/** Time for a person to type a password. */
+/** Timeout that lets a person type a password. */
 const unlockLimitMs = 25_000;
 const noticeAfterMs = 1_500;
-/** Not the kernel's keyring, where nothing outlives the login. */
+/** Not the kernel's keyring, whose entries are lost at logout. */
 const options = { linux: { store: 'secret-service' } } as const;
 
 export function findSecret(account: string): Promise<string | undefined> {
@@ -37,15 +37,15 @@ async function find(native: Native, account: string): Promise<string | undefined
     return all.find((one) => one.account === account)?.password;
   } catch (error) {
     if (!(error instanceof Error && /IsLocked/.test(error.message))) throw error;
-    // An entry of its own asks the person to unlock the store.
+    // Reading a single entry makes the store ask for its password.
     const entry = new native.AsyncEntry(service, account, options);
     return (await inTime(entry.getPassword(), unlockLimitMs)) ?? undefined;
   }
 }
 
-function change(account: string, work: (entry: Entry) => Promise<unknown>): Promise<void> {
+function change(account: string, work: (entry: KeyringEntry) => Promise<unknown>): Promise<void> {
   return asked(async (native) => {
-    // Making an entry waits for the store with the whole program, so only for one that has just answered.
+    // Creating an entry blocks the whole process on the store, so `find` first checks that the store answers.
     await find(native, account);
     await inTime(work(new native.AsyncEntry(service, account, options)), unlockLimitMs);
   });
@@ -61,9 +61,9 @@ async function asked<T>(work: (native: Native) => Promise<T>): Promise<T> {
   }
 }
 
-/** The addon. The portable client does not contain it; it must be installed next to it. */
+/** Loads the native addon, which is not part of the portable client and must be installed next to it. */
 async function load(): Promise<Native> {
-  // A thread that waits for the Secret Service for good would keep this process from ending (end-process.ts).
+  // Without execve, a thread that waits for the Secret Service forever would keep this process alive (`endDespiteThreads`).
   if (process.platform === 'linux' && !process.execve) throw new Error('that takes Node 22.15 or later');
   try {
     return await import('@napi-rs/keyring');
@@ -74,10 +74,10 @@ async function load(): Promise<Native> {
   }
 }
 
-/** No session bus, or no Secret Service on it: messages of zbus and D-Bus. */
+/** Messages of zbus and D-Bus when there is no session bus, or no Secret Service on it. */
 const isAbsent = /Failed to connect|ServiceUnknown|NameHasNoOwner/;
 
-/** The answer, or an error when there is none in time; the thread that waits for it cannot be stopped. */
+/** Rejects when there is no answer in time; the native thread that waits for it cannot be stopped. */
 async function inTime<T>(answer: Promise<T>, ms: number): Promise<T> {
   const late = Promise.withResolvers<never>();
   const timer = setTimeout(() => {

@@ -1,8 +1,8 @@
 /**
- * Sessions on this machine: in the operating system's credential store, or in the profile's file where there is none
- * (a headless login). `ANDROMEDA_CREDENTIAL_STORE` decides; without it, a sign-in takes the first that will do, and
- * what follows from it stays there. A profile's file, readable by its owner alone, has the environment that it is bound to, the sessions
- * themselves, and which of them lie in the credential store instead. Tokens are never printed.
+ * Sessions on this machine: in the operating system's credential store or, if there is none (a headless login), in the
+ * profile's file. `ANDROMEDA_CREDENTIAL_STORE` decides; without it, a sign-in takes the first that works, and later changes
+ * stay there. A profile's file, readable only by its owner, has its bound environment, sessions, and a list of those in the
+ * credential store. Tokens are never printed.
  */
 import { chmod, mkdir, readFile, rename } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
@@ -24,9 +24,8 @@ import { exclusively } from './lock.ts';
 export type LocalState = ReturnType<typeof openLocalState>;
 
 /**
- * Throws `usage` when the environment names another store than the two. `put` and `delete` may be called again with the same
- * arguments. Writers hold the profile's lock (`exclusively`), since a refresh is a read, a request and a write that belong
- * together.
+ * Throws `usage` when ANDROMEDA_CREDENTIAL_STORE names no known store. `put` and `delete` are idempotent. Writers hold the
+ * profile's lock (`exclusively`), because a refresh is a read, a request and a write that belong together.
  */
 export function openLocalState() {
   const directory = stateDirectory();
@@ -67,9 +66,9 @@ export function openLocalState() {
     boundTo: async (profile: string) => (await readProfile(fileOf(profile))).platformUrl,
     bind: (profile: string, platformUrl: string) =>
       change(fileOf(profile), (file) => Object.assign(file, { platformUrl })),
-    /** Renames the profile's file if it is damaged; returns its new name where it was. */
+    /** Renames the profile's file if it is damaged; returns its new name, or undefined. */
     setAsideDamaged: (profile: string) => setAsideDamaged(fileOf(profile)),
-    /** Runs `work` while no other process of this user changes the profile. */
+    /** Runs `work` under the profile's lock: no other process of this user changes the profile meanwhile. */
     async exclusively<T>(profile: string, work: () => Promise<T>): Promise<T> {
       await prepareDirectory(directory);
       return exclusively(join(directory, `${profile}.lock`), work);
@@ -111,7 +110,7 @@ function chosenStore(): 'keyring' | 'file' | undefined {
   throw usage(`ANDROMEDA_CREDENTIAL_STORE is '${store}'; it may be keyring or file.`);
 }
 
-/** Native code, loaded only where sessions are stored there. */
+/** Native code, loaded only if the credential store is used. */
 function keyring() {
   return import('./keyring.ts');
 }
@@ -160,16 +159,15 @@ export async function storedSession(state: LocalState, selection: Selection): Pr
 }
 
 /**
- * A session with an access token that is good for a request, refreshed when it has to be (contract, "Session
- * storage"). Issuers take a refresh token once: a second process waits for the lock and then finds the
- * session that the first has stored.
+ * A session whose access token is valid for a request, refreshed if needed (contract, "Session storage"). Issuers accept a
+ * refresh token once: a second process waits for the lock and then finds the session that the first one stored.
  */
 export async function freshSession(
   state: LocalState,
   selection: Selection,
   refused?: Session,
 ): Promise<Session> {
-  // With less than 30 seconds left, a token is too near its end to start a request with.
+  // A token with less than 30 seconds left may expire during the request.
   const isUsedUp = ({ expiresAt, accessToken }: Session) =>
     (expiresAt !== undefined && Date.parse(expiresAt) - Date.now() < 30_000) ||
     accessToken === refused?.accessToken;
@@ -181,7 +179,7 @@ export async function freshSession(
   });
 }
 
-/** Sends what `requestOf` makes of the session; once more with a new token where the first is refused, as when its key was rotated. */
+/** Sends the request for the session; retries once with a new token after a 401, for example after a key rotation. */
 export async function sendSigned(
   state: LocalState,
   selection: Selection,
@@ -195,7 +193,7 @@ export async function sendSigned(
   const session = await freshSession(state, selection);
   const answer = await sendAs(session);
   if (answer.response.statusCode !== 401 || session.refreshToken === undefined) return answer;
-  // Where the issuer gives none either, the refusal says more.
+  // If the issuer gives no new token, the API's refusal is the better message.
   const renewed = await freshSession(state, selection, session).catch(() => undefined);
   if (!renewed) return answer;
   answer.response.destroy();
@@ -229,20 +227,20 @@ export interface SignedInUser {
 }
 
 export interface Session extends Omit<Environment, 'scope'>, Tokens {
-  /** What the tokens were asked for (RFC 8707); absent where the request did not say it. */
+  /** The resource of the token request (RFC 8707); undefined if the request had none. */
   resource?: string;
   user?: SignedInUser;
 }
 
-/** A session belongs to a profile and an environment: no other environment may ever see its token. */
+/** A session belongs to a profile and an environment: its token must never be sent to another environment. */
 interface SessionKey {
   profile: string;
   platformUrl: string;
 }
 
 /**
- * The headers that carry the session's token to `url`. Refuses every address that is not the environment's
- * own: any server that receives the token can use it.
+ * The header with the session's token for `url`. Refuses every address outside the environment, because any server that
+ * receives the token can use it.
  */
 export function authorization(session: Session, url: URL): [string, string] {
   const own = [session.platformUrl, session.businessUrl].some((base) => new URL(base).origin === url.origin);
@@ -260,7 +258,7 @@ const urls = ['platformUrl', 'businessUrl', 'issuer'];
 const needed = [...urls, 'clientId', 'accessToken'];
 const optional = ['refreshToken', 'expiresAt', 'scope', 'resource'];
 
-/** A session from what was stored, or undefined when it is not one. */
+/** Parses a stored session; undefined when it is not valid. */
 function parseSession(value: unknown): Session | undefined {
   if (!isObject(value)) return undefined;
   const isText = (name: string) => typeof value[name] === 'string';
@@ -282,8 +280,8 @@ interface ProfileFile {
 }
 
 /**
- * `$XDG_STATE_HOME/andromeda` (XDG Base Directory: a relative path there is to be ignored); on Windows, where access lists
- * keep others out of it, `%LOCALAPPDATA%\\andromeda`.
+ * `$XDG_STATE_HOME/andromeda` (XDG Base Directory: ignores a relative path). On Windows `%LOCALAPPDATA%\\andromeda`, which
+ * access lists protect from other users.
  */
 export function stateDirectory(env = commandIo().env, platform: NodeJS.Platform = process.platform): string {
   const { isAbsolute, join } = platform === 'win32' ? win32 : posix;
@@ -293,7 +291,7 @@ export function stateDirectory(env = commandIo().env, platform: NodeJS.Platform 
   return join(homeDirectory(), ...usual, 'andromeda');
 }
 
-/** The person's home. Never a relative path: the session would lie wherever the command was given. */
+/** The person's home; never a relative path, which would store sessions in the current directory. */
 export function homeDirectory(): string {
   const { env } = commandIo();
   const own = process.platform === 'win32' ? env.USERPROFILE : env.HOME;
@@ -318,7 +316,7 @@ async function prepareDirectory(directory: string): Promise<void> {
   }
 }
 
-/** A profile that was never written is an empty one. Throws a sentence when the file is damaged. */
+/** Reads a profile; one that was never written is empty. Throws a message when the file is damaged. */
 async function readProfile(path: string): Promise<ProfileFile> {
   const file = await readAny(path);
   if (file === 'damaged')
@@ -328,7 +326,7 @@ async function readProfile(path: string): Promise<ProfileFile> {
   return file;
 }
 
-/** Renames a damaged file, so that a new one can be written; returns what it is called now, undefined for a sound one. */
+/** Renames a damaged file, so that a new one can be written. Returns its new name; undefined for a valid file. */
 async function setAsideDamaged(path: string): Promise<string | undefined> {
   if ((await readAny(path)) !== 'damaged') return undefined;
   const aside = `${path}.damaged-${new Date().toISOString().replaceAll(':', '-')}`;

@@ -1,6 +1,6 @@
 /**
- * A lock between processes: a file that only one of them can create. It names its holder, so that what a
- * killed process leaves behind does not stand in the way.
+ * A lock between processes: a file that only one of them can create. It names its holder, so that the lock of a killed
+ * process can be broken.
  */
 import { randomUUID } from 'node:crypto';
 import { open, readFile, rm, stat, utimes } from 'node:fs/promises';
@@ -11,7 +11,7 @@ import { failure } from '../exit.ts';
 import { isHeldOnWindows } from '../files.ts';
 import { isObject, parseJson } from '../net/request.ts';
 
-/** Its holder, which may wait for an issuer or a person, touches a lock more often than this: an older one is abandoned. */
+/** The holder, which may wait for an issuer or a person, touches its lock more often: an older lock is abandoned. */
 const staleMs = 30_000;
 const retryMs = 50;
 
@@ -23,7 +23,7 @@ export async function exclusively<T>(path: string, work: () => Promise<T>): Prom
     return await work();
   } finally {
     clearInterval(touching);
-    // Another process may have judged us dead: what is there now is then not ours to remove.
+    // Another process may have broken our lock as stale: the present lock is then not ours.
     if ((await contents(path)) === holder) await rm(path, { force: true });
   }
 }
@@ -53,7 +53,7 @@ async function create(path: string, holder: string): Promise<boolean> {
   }
 }
 
-/** One process at a time breaks locks; two could each remove what the other has just made. */
+/** Only one process at a time breaks a lock: two could each remove the other's new lock. */
 async function breakLock(path: string, holder: string): Promise<void> {
   const breaker = `${path}.break`;
   if (!(await create(breaker, holder))) {
@@ -73,7 +73,7 @@ async function isAbandoned(path: string): Promise<boolean> {
   return text !== undefined && isGone(text);
 }
 
-/** Whether the holder was a process of this machine that has ended; a home may be shared by several machines. */
+/** Whether the holder was a process of this machine that has ended. Several machines may share a home. */
 function isGone(holder: string): boolean {
   const value = parseJson(holder);
   if (!isObject(value) || value.host !== hostname() || typeof value.pid !== 'number') return false;
