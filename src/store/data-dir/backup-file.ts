@@ -17,11 +17,11 @@ import { ancientText, schemaState } from '../engine/migrate.ts';
 interface Manifest {
   madeAt: string;
   version: string;
-  /** By name: `schema`, `table users` …, `file keys/…` …; SHA-256 in hex. */
+  /** SHA-256 in hex, by name: `schema`, `table users` …, `file keys/…` …. */
   parts: Record<string, string>;
 }
 
-/** The row that says where a backup is from, as it is in the database. */
+/** The row of `backup_info`. */
 interface BackupRow {
   made_at: string;
   version: string;
@@ -32,13 +32,13 @@ interface BackupRow {
 
 export interface Seal {
   parts: number;
-  /** That signed the manifest; undefined: none, as the installation had no key yet. */
+  /** The key that signed the manifest; undefined: none, as the installation had no key yet. */
   key: string | undefined;
 }
 
 const own = ['backup_info', 'backup_files'];
 
-/** Compares a backup with its manifest. What does not fit is a string, as the end of a sentence about the backup. */
+/** Compares a backup with its manifest. Returns a difference as a string, the end of a sentence about the backup. */
 function compareWithManifest(database: DatabaseFile, row: BackupRow): Seal | string {
   const { manifest: text, key, signature } = row;
   const manifest = readManifest(text ?? '');
@@ -80,7 +80,7 @@ function partsOf(database: DatabaseFile): Record<string, string> {
   return parts;
 }
 
-/** Over the rows in the order of the table itself: an index could give another one to another version of SQLite. */
+/** Hashes the rows in the table's own order: an index could give another order in another version of SQLite. */
 function sumOfRows(database: DatabaseFile, table: string): string {
   const hash = createHash('sha256');
   const rows = database.rows<object>(`select * from "${table.replaceAll('"', '""')}" not indexed`);
@@ -104,7 +104,7 @@ export interface CheckedBackup extends BackupInfo {
   seal: Seal;
 }
 
-/** `Andr`: what kind of file it is. */
+/** `Andr`: the application ID in the file's header. */
 const backupKind = 0x416e6472;
 
 /** Homes of simulated login nodes are a cluster's disk, not the installation. */
@@ -132,7 +132,7 @@ export function addFiles(
     database.run('create table backup_files (path text primary key, content blob not null) strict');
     for (const { path, content } of files)
       database.run('insert into backup_files values (?, ?)', path, content);
-    // What is in the backup, but for the row that is to hold this.
+    // The manifest covers all of the backup but the row that is to hold it.
     const manifest = JSON.stringify({ madeAt, version, parts: partsOf(database) } satisfies Manifest);
     const { key = null, signature = null } = sign?.(manifest) ?? {};
     database.run('insert into backup_info values (?, ?, ?, ?, ?)', madeAt, version, manifest, key, signature);
@@ -140,7 +140,7 @@ export function addFiles(
   });
 }
 
-/** The files in a backup, one after the other. Throws `invalid_request` for a name that leads out of its place. */
+/** The files in a backup, one after the other. Throws `invalid_request` for a path that a backup may not hold. */
 export function* readFiles(database: DatabaseFile): Generator<{ path: string; content: Buffer }> {
   const rows = database.rows<{ path: string; content: Buffer }>('select path, content from backup_files');
   for (const row of rows) {
@@ -176,8 +176,8 @@ export function removeFiles(database: DatabaseFile): void {
 }
 
 /**
- * Says where a backup is from, when all of it is whole and as it was made, and this version can read it. Throws `invalid_request` with a
- * sentence that begins with `name`.
+ * Returns where a backup is from, if it is whole, unchanged since it was made, and readable by this version. Throws
+ * `invalid_request` with a sentence that begins with `name`.
  */
 export function checkBackup(database: DatabaseFile, name: string): CheckedBackup {
   const fault = faultOf(database);

@@ -32,7 +32,7 @@ export interface BackupOptions extends BackupInfo, CopyOptions {
 
 export interface Backup {
   bytes: number;
-  /** Files that belong into it and could not be read. */
+  /** Files that belong in the backup and could not be read. */
   missing: string[];
 }
 
@@ -40,9 +40,9 @@ export interface Backup {
 const maxFileBytes = 16 * 1024 * 1024;
 
 /**
- * Writes a backup of the data directory to `file` (mode 0600), whole or not at all, and checks it. What the service
- * commits meanwhile is not in it, and waits for nothing: the copy is one long reading. Throws a `DomainError` with a
- * sentence. A link stays one: what it points to is replaced.
+ * Writes a backup of the data directory to `file` (mode 0600), whole or not at all, and checks it. Writes of the
+ * service meanwhile are not in it and do not wait: the copy is one read transaction. Throws a `DomainError` with a
+ * sentence. A symbolic link stays one: its target is replaced.
  */
 export async function writeBackup(dataDir: string, file: string, options: BackupOptions): Promise<Backup> {
   const source = join(dataDir, 'andromeda.db');
@@ -76,7 +76,7 @@ export async function writeBackup(dataDir: string, file: string, options: Backup
   }
 }
 
-/** Adds the files to a copy of the database, and checks it. Returns those that could not be read. */
+/** Adds the files to a copy of the database, and checks it. Returns the files that could not be read. */
 function fill(file: string, dataDir: string, options: BackupOptions): string[] {
   using copy = files.openFile(file);
   const missing: string[] = [];
@@ -97,8 +97,8 @@ function signerOf(dataDir: string): AuditKey['signBackup'] | undefined {
 }
 
 /**
- * Rewrites a copy without what was deleted: freed parts of its pages still have old text, such as the names of erased
- * people. A page was copied as it is, so what is damaged in the copy is damaged in the database.
+ * Rewrites a copy without deleted data: freed parts of its pages still have old text, such as the names of erased
+ * people. Pages are copied as they are, so damage in the copy is damage in the database.
  */
 function compact(raw: string, file: string, dataDir: string): void {
   using copy = files.openFile(raw);
@@ -113,7 +113,7 @@ function damaged(dataDir: string): DomainError {
   );
 }
 
-/** What backups that were killed have left behind is large, and secret. */
+/** Removes the files of backups that were killed: they are large, and secret. */
 function removeAbandoned(file: string): void {
   const directory = dirname(file);
   const before = `${basename(file)}.`;
@@ -159,7 +159,7 @@ function readable(path: string): Buffer | undefined {
   }
 }
 
-/** A slip of the pen must not cost a file. */
+/** Refuses to replace a file that is no backup: a mistyped name must not cost a file. */
 function requireReplaceable(file: string, name: string): void {
   if (!existsSync(file)) return;
   const refuse = () =>

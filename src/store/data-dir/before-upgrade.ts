@@ -1,5 +1,4 @@
-/** The backup of a database that is made before it is brought to the schema of a newer version, what was written since,
- * and whether the disk has room for it. */
+/** The backup before a migration to a newer schema, the writes since then, and the disk space that it needs. */
 import { mkdirSync, readdirSync, rmSync, statfsSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import manifest from '../../../package.json' with { type: 'json' };
@@ -9,11 +8,11 @@ import { files } from '../engine/engine.ts';
 import { writeBackup } from './backup.ts';
 import { verifyBackup } from './restore.ts';
 
-/** The service itself needs room to go on. */
+/** The disk space that the service itself needs to go on. */
 const spareBytes = 128 * 1024 * 1024;
 const mebibyte = 1024 * 1024;
 
-/** Throws `invalid_state` where so many copies of the database would take the room that the service needs. */
+/** Throws `invalid_state` where so many copies of the database would take the disk space that the service needs. */
 export function requireSpaceForCopies(dataDir: string, copies: number): void {
   const database = join(dataDir, 'andromeda.db');
   const sizes = [database, `${database}-wal`].map(
@@ -38,8 +37,8 @@ const kept = 2;
 const directoryName = 'before-upgrade';
 
 /**
- * Makes a backup of the data directory in it, named for its last migration, and removes all but the last few of before. Returns
- * its name. Throws a `DomainError` with a sentence, and then the database must stay as it is.
+ * Makes a backup of the data directory in it, named for its last migration, and removes all but the newest few.
+ * Returns its name. Throws a `DomainError` with a sentence, and then the database must not be migrated.
  */
 export async function keepBeforeUpgrade(dataDir: string, last: string, now: Date): Promise<string> {
   const directory = join(dataDir, directoryName);
@@ -65,7 +64,7 @@ export function copyOf(dataDir: string, last: string): string {
   return join(dataDir, directoryName, `${last}.backup`);
 }
 
-/** Whether it is there; also one that cannot be looked at, of which `listWrittenSince` says why. */
+/** Whether the copy exists; also true for one that cannot be read: `listWrittenSince` says why. */
 export function hasCopy(dataDir: string, last: string): boolean {
   try {
     return statSync(copyOf(dataDir, last), { throwIfNoEntry: false }) !== undefined;
@@ -74,11 +73,11 @@ export function hasCopy(dataDir: string, last: string): boolean {
   }
 }
 
-/** What is in a database and not in the copy that was made of it. */
+/** The audit entries that a database has and its copy has not. */
 export interface WrittenSince {
   madeAt: string;
   entries: { operation: string; count: number }[];
-  /** How many of them are of what people did: not refusals, nor what the service writes by itself. */
+  /** The number of entries about acts of people: no refusals, and none that the service writes by itself. */
   done: number;
 }
 

@@ -1,6 +1,6 @@
 /**
- * An installation from SQLite's file to a PostgreSQL, or back: the tables, and with them what is in files on one side and in the
- * database on the other. The target has all of it or nothing; the source is read in one moment and not changed.
+ * Copies an installation from SQLite's file to a PostgreSQL, or back: tables, and data that is in files on one side.
+ * The target gets all or nothing; the source is read in one snapshot, and its rows stay.
  */
 import { closeSync, existsSync, openSync, renameSync } from 'node:fs';
 import { join } from 'node:path';
@@ -41,7 +41,7 @@ import {
 import { openDatabaseFile, openDataDir } from './open-store.ts';
 import { openStaging } from './restore.ts';
 
-/** What is in files of a data directory, and in tables where servers share a database. */
+/** Data that is in files of a data directory, and in tables where servers share a database. */
 export interface FilesAndTables {
   secrets: ReadonlyMap<string, string>;
   /** Hosts with something of ours, by cluster: as the driver describes each. */
@@ -92,7 +92,7 @@ export async function copyToPostgres(options: CopyOptions, read: () => FilesAndT
   });
 }
 
-/** Copies the PostgreSQL to SQLite's file, and gives `write` what goes into files. Throws a `DomainError` with a sentence. */
+/** Copies the PostgreSQL to SQLite's file, and gives `write` the data for files. Throws a `DomainError` with a sentence. */
 export async function copyToSqlite(
   options: CopyOptions,
   write: (content: FilesAndTables) => void,
@@ -103,13 +103,13 @@ export async function copyToSqlite(
   return withServer(options, async (source) => {
     if (existsSync(file)) return requireCopied({ source, keys, from, file });
     refuseLeftLog(file);
-    // With a wrong key, nothing is copied.
+    // Throws for a wrong key before anything is copied.
     await readSecrets(source.reader, keys);
     using staging = openStaging(dataDir, '.migrate');
     const made = join(staging.path, databaseName);
     const { copied, version } = await copyToNewFile(made, { source, options, from, to: file });
     const content = await readFilesAndTables(source, keys);
-    // From here on, a server that stood still meanwhile can write nothing that the copy would lack.
+    // From here on, a server that was suspended meanwhile cannot write anything that the copy would lack.
     if (version !== undefined) await endWrites(source, version);
     write(content);
     flush(made);
@@ -120,7 +120,7 @@ export async function copyToSqlite(
   });
 }
 
-/** `version`: of the source at that moment. */
+/** `version`: that of the source in the snapshot that was copied. */
 async function copyToNewFile(
   file: string,
   from: Omit<Sides, 'target'>,
@@ -136,7 +136,7 @@ async function copyToNewFile(
   return { copied, version: seen.version };
 }
 
-/** Reads the file again, at its place. */
+/** Checks the audit trail of the file once more, at its final path. */
 async function requireArrived(file: string, { auditEntries }: Copied): Promise<void> {
   await using database = openDatabaseFile(file);
   const seq = await findLastSeq(database.reader);
@@ -148,7 +148,7 @@ async function requireArrived(file: string, { auditEntries }: Copied): Promise<v
     );
 }
 
-/** Where the file is there already: resolves if it is the copy, of which the command could not tell, and else throws. */
+/** For a file that exists already: resolves if it is the copy of a run that could not report it, and else throws. */
 async function requireCopied({
   source,
   keys,
@@ -188,7 +188,7 @@ async function requireCopied({
   };
 }
 
-/** Holds the data directory, and has the PostgreSQL of this version, which no server uses. */
+/** Runs `body` with the data directory locked, and a PostgreSQL of this version that no server uses. */
 async function withServer<T>(
   { dataDir, database }: CopyOptions,
   body: (server: Connections) => Promise<T>,
@@ -216,8 +216,8 @@ interface Sides {
 }
 
 /**
- * `more`: what goes into the same transaction, and is asked of the same moment; resolves to how many secrets that were. `found`:
- * how many there are in a target that has everything already.
+ * `more` writes further data in the same transaction, read in the same snapshot, and resolves to the number of secrets
+ * in it. `found` counts the secrets in a target that has everything already.
  */
 async function copy(
   sides: Sides,
@@ -254,7 +254,7 @@ async function copy(
   );
 }
 
-/** Of the side that is SQLite's: both have the same. */
+/** The tables of the side that is SQLite's: both have the same. */
 async function shapesOf(...sides: Kysely<Schema>[]): Promise<TableShape[]> {
   const side = sides.find((db) => engineNameOf(db) === 'sqlite');
   if (!side) throw new Error('neither database is a file');
@@ -262,8 +262,8 @@ async function shapesOf(...sides: Kysely<Schema>[]): Promise<TableShape[]> {
 }
 
 /**
- * Reads all of the trail that has arrived. Resolves to how many entries that are. `keepSource`: a PostgreSQL ends a transaction in
- * which nothing is asked for a while.
+ * Verifies all of the trail that has arrived; resolves to the number of entries. `keepSource` queries the source, as
+ * PostgreSQL ends a transaction that is idle for a while.
  */
 async function requireWholeTrail(
   db: Kysely<Schema>,

@@ -1,6 +1,6 @@
 /**
- * Copies what is in the tables of one database into those of another, whichever engines they are: page by page in the order of
- * primary keys, so that nothing but a page is in memory, and each table behind those that it refers to.
+ * Copies the tables of one database into those of another, of whichever engines: page by page in the order of primary
+ * keys, so that only a page is in memory, and each table after those that it refers to.
  */
 import { rmSync, statSync } from 'node:fs';
 import { isDeepStrictEqual } from 'node:util';
@@ -19,7 +19,7 @@ import { type AnyRow, tablesOf } from '../engine/rows.ts';
 import type { Schema } from '../generated/schema.ts';
 import { listServers } from '../servers/servers.ts';
 
-/** What is of one database and its servers, and would be wrong in another. */
+/** Tables that belong to one database and its servers, and would be wrong in another. */
 const left = new Set([
   'kysely_migration',
   'kysely_migration_lock',
@@ -29,13 +29,13 @@ const left = new Set([
   'secrets',
   'servers',
 ]);
-/** What a new database has rows in, besides the system's own person. */
+/** Tables that have rows in a new database; of `users`, the system's own person. */
 const filled = new Set(['counters', 'users']);
-/** Triggers write to it while others are copied. */
+/** Copied last: triggers write to it while others are copied. */
 const last = 'member_versions';
 const pageSize = 250;
 
-/** As they were made: each behind those that its rows refer to, which a PostgreSQL asks of the statements that make them. */
+/** The tables in the order in which they were made, which PostgreSQL requires: each after those that it refers to. */
 export function copyOrder(shapes: readonly TableShape[]): TableShape[] {
   const copied = shapes.filter(({ name }) => !left.has(name));
   return [...copied.filter(({ name }) => name !== last), ...copied.filter(({ name }) => name === last)];
@@ -62,8 +62,8 @@ export interface CopyProgress {
 }
 
 /**
- * Copies the tables. `to` is as new, and what is there is replaced. Resolves to the number of rows of each. Throws where what
- * arrived is not what is there.
+ * Copies the tables into `to`, which is as new; its rows are replaced. Resolves to the number of rows of each table.
+ * Throws where another number arrived.
  */
 export async function copyTables(
   from: Kysely<Schema>,
@@ -98,7 +98,7 @@ export async function copyTables(
   return counts;
 }
 
-/** A row that the source has and the target refuses, such as one that refers to nothing. */
+/** The error for a row that the source has and the target refuses, such as one that refers to nothing. */
 function refusedRow(table: string, error: unknown): unknown {
   if (!isDatabaseError(error) || faultMessage(error) !== undefined) return error;
   const message = `A row of ${table} cannot be copied: ${(error as Error).message}. Nothing was copied; \`andromeda doctor\` on the old database may say more.`;
@@ -153,7 +153,7 @@ async function countRows(db: ReturnType<typeof tablesOf>, name: string): Promise
   return Number((await query.where(isCopied(name)).executeTakeFirstOrThrow()).count);
 }
 
-/** What there was of secrets stays with the secrets. */
+/** Counters of secrets are left out with the secrets. */
 function isCopied(name: string) {
   return name === 'counters' ? sql<boolean>`name not like 'secret %'` : sql<boolean>`1 = 1`;
 }
@@ -171,8 +171,8 @@ export async function requireThisVersion(db: Kysely<Schema>, file: string): Prom
 }
 
 /**
- * Throws `invalid_state` where there is the log of a database that was moved away without it: SQLite would take what it holds for a
- * part of the new one.
+ * Throws `invalid_state` where the log (-wal) of a database that was moved away is still there: SQLite would apply it
+ * to the new one.
  */
 export function refuseLeftLog(file: string): void {
   const log = `${file}-wal`;

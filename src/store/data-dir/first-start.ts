@@ -22,7 +22,7 @@ import type { Schema } from '../generated/schema.ts';
 import { readSecrets } from '../servers/secrets.ts';
 import { readKeyFiles } from './key-files.ts';
 
-/** Whether there is nothing in the database but what every new one has. */
+/** Whether a database has no people and no organizations, as every new one. */
 export async function isEmpty(db: Kysely<Schema>): Promise<boolean> {
   const person = await db.selectFrom('users').select('id').where('kind', '=', 'person').executeTakeFirst();
   const organization = await db.selectFrom('organizations').select('id').executeTakeFirst();
@@ -59,8 +59,8 @@ export async function refuseUnfit(
 }
 
 /**
- * The PostgreSQL is as new, and the data directory has the database of before. Keys say nothing: with a PostgreSQL, a data
- * directory has some that an operator put there, and a list of those in use.
+ * The error for a new PostgreSQL with the database of before in the data directory. Keys prove nothing: with a
+ * PostgreSQL, a data directory has some that an operator put there, and a list of those in use.
  */
 function notCopied(name: string, file: string): DomainError {
   const both = existsSync(`${file}-wal`) ? `${file} and ${file}-wal` : file;
@@ -102,7 +102,7 @@ function hasOtherKey(dataDir: string, kind: KeyKind, shared: string | undefined)
   return ![key, next?.key].includes(own.key);
 }
 
-/** Whether a database has some of the people or organizations of SQLite's file, whose IDs are the same wherever they are copied to; or that has none. */
+/** Whether a database has some of the people or organizations of SQLite's file (copies keep their IDs), or the file has none. */
 async function isOfSame(db: Kysely<Schema>, file: string): Promise<boolean> {
   if (sizeOf(file) === 0) return true;
   const some = (from: string) => `select * from (select id from ${from} order by id limit 50)`;
@@ -122,9 +122,9 @@ async function isOfSame(db: Kysely<Schema>, file: string): Promise<boolean> {
   return ids.length === 0 || (await people.union(organizations).limit(1).executeTakeFirst()) !== undefined;
 }
 
-/** Its row in the table of counters, which goes wherever the installation is copied to. */
+/** The row with the installation's ID in the table of counters, which is copied with the installation. */
 const idRow = 'installation';
-/** SQLite, PostgreSQL and JavaScript have every such number exactly. */
+/** SQLite, PostgreSQL and JavaScript represent every such number exactly. */
 const idRange = 2 ** 47;
 
 /**
@@ -136,7 +136,7 @@ async function refuseOther(db: Kysely<Schema> | undefined, name: string, dataDir
   if (noted === undefined) return;
   const found = db && (await findId(db));
   if (found === noted) return;
-  // One that was copied there has no ID before it is first served.
+  // An installation that was copied there has no ID before it is first served.
   if (db && found === undefined && !(await isEmpty(db))) return;
   const state =
     found === undefined
@@ -175,9 +175,7 @@ function fileOf(dataDir: string): string {
   return join(dataDir, 'installation-id');
 }
 
-/**
- * The newest timeline of PostgreSQL that was served from a data directory. `isHeld`: it is this process's, which may note a newer one.
- */
+/** The newest timeline of PostgreSQL that a data directory has noted. `isHeld`: this process may note a newer one. */
 export function timelineNote(dataDir: string, isHeld: boolean): TimelineNote {
   const file = join(dataDir, 'postgres-timeline');
   const [system = '', number] = existsSync(file) ? readFileSync(file, 'utf8').trim().split(' ') : [];

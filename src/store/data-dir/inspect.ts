@@ -36,7 +36,7 @@ interface SharedInspection {
   /** Missing parts of the schema, as `table users`, `column users.name` … */
   missing: string[];
   foreign: string[];
-  /** `andromeda migrate` has copied the installation out of it. */
+  /** Whether `andromeda migrate` has copied the installation out of it. */
   isMovedAway: boolean;
 }
 
@@ -63,14 +63,14 @@ function missingOf(expected: SchemaObjects, found: SchemaObjects): string[] {
     if (!there) missing.push(`table ${table}`);
     else for (const one of columns) if (!there.includes(one)) missing.push(`column ${table}.${one}`);
   }
-  // Those of a table go with it.
+  // Without its table, an index or trigger is missing as well.
   if (missing.length > 0) return missing;
   for (const name of expected.indexes) if (!found.indexes.has(name)) missing.push(`index ${name}`);
   for (const name of expected.triggers) if (!found.triggers.has(name)) missing.push(`trigger ${name}`);
   return missing;
 }
 
-/** What the same migrations make of an empty file. */
+/** The schema objects that the same migrations make in an empty file. */
 async function expectedObjects(): Promise<SchemaObjects> {
   const directory = mkdtempSync(join(tmpdir(), 'andromeda-schema-'));
   const file = join(directory, 'andromeda.db');
@@ -86,9 +86,9 @@ async function expectedObjects(): Promise<SchemaObjects> {
 }
 
 export interface Inspection extends Disposable {
-  /** Why this version cannot look through it, as a sentence; undefined where it can. */
+  /** Why this version cannot inspect it, as a sentence; undefined where it can. */
   versionFault(): string | undefined;
-  /** What is wrong with pages, indexes and references, table by table. */
+  /** The faults of pages, indexes and references, table by table. */
   faults(): AsyncGenerator<string>;
   auditTrail(): Promise<AuditFindings>;
   clusterSides(): Promise<ClusterSideState[]>;
@@ -99,9 +99,9 @@ type Ask = <Row>(query: string, ...values: unknown[]) => Promise<Row[]>;
 export interface ClusterSideState {
   name: string;
   side: string;
-  /** Of its last report, RFC 3339; null: it has made none. */
+  /** The time of its last report, RFC 3339; null: it has made none. */
   observedAt: string | null;
-  /** What went wrong when it was last tried; null: nothing. */
+  /** The failure of the last attempt to observe or change it; null: none. */
   failure: string | null;
 }
 
@@ -118,7 +118,7 @@ export interface AuditFindings {
 
 const pageSize = 500;
 
-/** Opens a database to look through. Throws `invalid_state` with a sentence where that cannot be. */
+/** Opens a database for inspection. Throws `invalid_state` with a sentence where it cannot be read. */
 export function inspectDatabase(file: string): Inspection {
   let view: DatabaseView | undefined;
   try {
@@ -187,7 +187,7 @@ async function* faultsOf(database: DatabaseView): AsyncGenerator<string> {
   }
 }
 
-/** Reads the trail; again from its beginning where retention moved that meanwhile. */
+/** Reads the trail; starts again where retention moved its beginning meanwhile. */
 async function readTrail(ask: Ask): Promise<AuditFindings> {
   const checkpoint = async () =>
     (await ask<AuditCheckpoint>('select * from audit_checkpoints order by seq desc limit 1')).at(0);

@@ -1,6 +1,6 @@
 /**
- * The service's own keys as files of the data directory, each of mode 0600: the key, and while another is to take its place, a file
- * with both. A write that was cut off leaves one set or the other.
+ * The service's own keys as files of the data directory, each of mode 0600: the key, and during its rotation a second
+ * file with the old and the new one. An interrupted write leaves one set or the other.
  */
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -27,7 +27,7 @@ export function keyFileOf(dataDir: string, kind: KeyKind): string {
   return join(dataDir, serviceSecrets[kind].file);
 }
 
-/** Undefined where there is no file. One that is neither key of the file with both was put there since, and holds alone. */
+/** Undefined where there is no file. A key that is not in the file with both was put there since, and holds alone. */
 export function readKeyFiles(dataDir: string, kind: KeyKind): KeySet<string> | undefined {
   const file = keyFileOf(dataDir, kind);
   if (!existsSync(file)) return undefined;
@@ -76,7 +76,7 @@ export interface MissingKey {
 
 const used = (kind: KeyKind) => `key ${kind}`;
 
-/** Keeps in mind which keys there were, so that none of them is replaced silently when its file is gone. */
+/** Records which keys were used, so that none is replaced silently when its file is gone. */
 export async function noteKeys(store: Store, kinds: readonly KeyKind[]): Promise<void> {
   const known = await namesOf(store);
   const rows = kinds.map(used).filter((name) => !known.has(name));
@@ -100,8 +100,8 @@ function goneOf(dataDir: string, kinds: readonly KeyKind[]): MissingKey[] {
 }
 
 /**
- * The keys of `kinds` that were used and are missing, of an open store. Nothing but SQLite may open and close a database that this
- * process has open: that would end its locks (https://sqlite.org/howtocorrupt.html).
+ * The used keys of `kinds` whose files are missing, of an open store. Nothing but SQLite may open and close a database
+ * file that this process has open: that would end its locks (https://sqlite.org/howtocorrupt.html).
  */
 export async function findMissingKeys(store: Store, dataDir: string, kinds: readonly KeyKind[]) {
   const gone = goneOf(dataDir, kinds);
@@ -110,8 +110,8 @@ export async function findMissingKeys(store: Store, dataDir: string, kinds: read
 }
 
 /**
- * The same of a database that this process has not open. With `unchanged`, nothing is written next to the database, which is skipped
- * where it cannot be read so.
+ * The same for a database that this process does not have open. With `unchanged`, nothing is written next to the
+ * database; one that cannot be read so is skipped.
  */
 export function listMissingKeys(
   dataDir: string,
@@ -140,7 +140,7 @@ export function missingKeyText({ kind, file }: MissingKey): string {
   return `The key ${file}, which the service used, is missing; with a new one, ${uses[kind]}. Bring the file back, or restore a backup (\`andromeda restore\`). ${newKeyAdvice(kind)}`;
 }
 
-/** The kinds that an installation has: the issuer's where it has no other. */
+/** The kinds of keys that an installation has; the issuer's only where no other issuer is configured. */
 export function kindsOf(identity: { issuer?: string | undefined } | undefined): KeyKind[] {
   return keyKinds.filter((kind) => kind !== 'issuer' || identity?.issuer === undefined);
 }

@@ -46,7 +46,7 @@ import { isEmpty } from './first-start.ts';
 
 const pageSize = 500;
 
-/** The installation as a file: what is in service, who belongs where, what is granted at the moment. */
+/** The installation as a file: its people, organizations and members, clusters in service, and live grants. */
 export async function exportLab(db: Reader, now: number): Promise<Lab> {
   const organizations = (await listOrganizations(db)).filter(
     ({ organization }) => organization.lifecycleState === 'active',
@@ -100,7 +100,7 @@ async function exportUsers(db: Reader): Promise<NonNullable<Lab['users']>> {
   }
 }
 
-/** What ends by itself, or is only of rules, is no part of a file: it says what holds until another file says otherwise. */
+/** Leaves out what ends by itself, or comes from rules alone: a file holds until another file says otherwise. */
 async function exportMembers(db: Reader, organizationId: string, now: number): Promise<LabMember[]> {
   const held = await listMembersAt(db, organizationId, toTime(now));
   const shares = new Map(held.map(({ userId, byHand }) => [userId, byHand]));
@@ -118,7 +118,7 @@ function withoutEnd(granted: readonly GrantedPermission[]): PermissionKey[] {
   return granted.filter(({ expiresAt }) => expiresAt === null).map(({ key }) => key as PermissionKey);
 }
 
-/** Takes the steps of a plan, as `actor`. Throws what the first that cannot be taken throws. */
+/** Takes the steps of a plan, as `actor`. Throws the error of the first step that fails. */
 export async function takeSteps(
   tx: Tx,
   steps: readonly LabStep[],
@@ -236,7 +236,7 @@ async function requireOrganizationId(tx: Tx, slug: string): Promise<string> {
   return organization.id;
 }
 
-/** Makes all that a lab names, in one transaction, as the installation itself; nothing if anything is there. */
+/** Makes all that a lab names, as the installation itself; false, with nothing made, if the database is not empty. */
 export async function createInstallation(store: Store, lab: Lab, source: string): Promise<boolean> {
   return store.write(async (tx) => {
     if (!(await isEmpty(tx.db))) return false;

@@ -1,6 +1,6 @@
 /**
- * When the last backup of a data directory was made, and whether those that the service makes by itself succeed: files of their
- * own, for a backup changes nothing in the database.
+ * Notes about the last backup of a data directory, failures of the service's own backups, and drills: a file each, for
+ * a backup changes nothing in the database.
  */
 import { chownSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -29,15 +29,15 @@ export interface BackupFailure {
 export interface Drill {
   at: string;
   file: string;
-  /** Whether the installation would be as it was. */
+  /** Whether a restore would bring the installation back as it was. */
   isGood: boolean;
 }
 
 export const noteDrill = writes<Drill>('last-drill');
-/** The last one that was made on this host; undefined where none is known. */
+/** The last drill on this host; undefined where none is known. */
 export const readDrill = reads<Drill>('last-drill');
 
-/** Notes a backup. Where that cannot be written, the backup is as good. */
+/** Notes a backup. Where the note cannot be written, the backup is as good. */
 export const noteBackup = writes<LastBackup>('last-backup');
 /** The last backup, however it was made; undefined where none is known. */
 export const readLastBackup = reads<LastBackup>('last-backup');
@@ -48,7 +48,7 @@ export const readBackupFailure = reads<BackupFailure>('backup-failure');
 const writeKeptBackup = writes<KeptBackup>('last-kept-backup');
 export const readKeptBackup = reads<KeptBackup>('last-kept-backup');
 
-/** Notes a backup that is kept, which ends what failed before; only the command itself ends that it failed. */
+/** Notes a kept backup, and removes the note of a failure; where the command failed, only its success does that. */
 export function noteKeptBackup(dataDir: string, backup: KeptBackup): void {
   const { at, file, bytes, awaits } = backup;
   noteBackup(dataDir, { at, file, bytes });

@@ -6,8 +6,8 @@ import { DomainError } from '../../domain/error.ts';
 import { files, isDatabaseError } from '../engine/engine.ts';
 
 /**
- * Holds the directory, making it if it is missing, until released or until this process ends however it ends: the
- * lock is the operating system's. Undefined when another process holds it.
+ * Locks the directory, making it if it is missing, until released or until this process ends however it ends: the lock
+ * is the operating system's. Undefined when another process holds it.
  */
 export function lockDataDir(dataDir: string): (() => void) | undefined {
   makeDataDir(dataDir);
@@ -21,7 +21,7 @@ const ownFiles = [
   ...['installation-id', 'postgres-timeline', 'reload.sock', 'run/gateway.sock'],
 ];
 
-/** Throws `invalid_state`, a line each, where what has to be a file is a directory, or the other way round. */
+/** Throws `invalid_state`, a line per path, where a directory stands in place of a file, or the other way round. */
 export function requireKinds(dataDir: string): void {
   const isOther = (name: string) => {
     const path = join(dataDir, name);
@@ -36,19 +36,19 @@ export function requireKinds(dataDir: string): void {
   if (faults.length > 0) throw new DomainError('invalid_state', faults.join('\n'));
 }
 
-/** Holds what backups of a directory work with, likewise. Undefined when another process makes one. */
+/** Locks the backups of a directory likewise. Undefined when another process makes one. */
 export function lockBackups(dataDir: string): (() => void) | undefined {
   return files.lock(makeLockFile(dataDir, 'backup-lock'));
 }
 
-/** Holds the keys that are files, for a change of them. Throws `invalid_state` when another process is at it. */
+/** Locks the key files for a change. Throws `invalid_state` when another process changes them. */
 export function lockKeys(dataDir: string): () => void {
   const unlock = files.lock(makeLockFile(dataDir, 'key-lock'));
   if (unlock) return unlock;
   throw new DomainError('invalid_state', `Another process changes the keys in ${dataDir}. Repeat this.`);
 }
 
-/** Whether another process holds it. It is held by this one for an instant where none does. */
+/** Whether another process holds the directory. Where none does, this call locks it for an instant. */
 export function isHeld(dataDir: string): boolean {
   const file = join(dataDir, 'lock');
   if (!existsSync(file)) return false;
@@ -68,7 +68,7 @@ export function isHeld(dataDir: string): boolean {
  */
 export function makeDataDir(dataDir: string): void {
   try {
-    // Others may pass through (the embedded login node's homes lie below) but not look; each secret is a 0600 file.
+    // Others may traverse it (the embedded login node's homes lie below), not list it; secrets are 0600 files.
     mkdirSync(dataDir, { mode: 0o711 });
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw unusable(dataDir, error);
@@ -114,7 +114,7 @@ export function dataDirId(dataDir: string): string {
     const boot = readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
     return createHash('sha256').update(`${boot} ${dev} ${ino}`).digest('hex').slice(0, 32);
   } catch {
-    // Then this server waits until the one before counts as gone.
+    // With a random ID, this server waits until the one before counts as gone.
     return randomUUID();
   }
 }

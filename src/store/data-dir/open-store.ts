@@ -1,4 +1,4 @@
-/** Opens the database of a data directory as a store: who may open it, and what it must be before anything is asked of it. */
+/** Opens the database of a data directory as a store, after checking who may open it and which database it is. */
 import { chmodSync, closeSync, existsSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import type { AccessPolicy } from '../../domain/access/lapse.ts';
@@ -24,17 +24,17 @@ import { lockDataDir } from './lock.ts';
 const databaseName = 'andromeda.db';
 
 interface DatabaseOptions {
-  /** Where a server of this version holds the directory, works next to it (for a short while, on the host). */
+  /** Allows a directory that a server of this version holds: works next to it (for a short while, on the host). */
   beside?: boolean;
-  /** The schema of a PostgreSQL is to be there already, and is not changed; others may be serving from it. */
+  /** Requires the schema of a PostgreSQL to exist, and does not change it; others may be serving from it. */
   unchanged?: boolean;
   /** `postgres://…`: the database that it shares with other servers; left out: SQLite's file in the data directory. */
   database?: string | undefined;
   secrets?: SecretsKeys | undefined;
-  /** Of a server: where that database is away, it waits, and says so here. Left out: that is refused. */
+  /** The log of a server, which waits while that database is away, and logs that. Left out: that is refused. */
   log?: Logger | undefined;
   stopping?: Promise<unknown> | undefined;
-  /** The one of another version, in the place of this one's; for tests of upgrades. */
+  /** The schema of another version instead of this one's; for tests of upgrades. */
   schema?: KnownSchema | undefined;
   /** While one database is copied to the other: there may be an SQLite file although the PostgreSQL is empty. */
   isCopying?: boolean;
@@ -132,7 +132,7 @@ export function openDatabaseFile(file: string): SqliteConnections {
   }
 }
 
-/** Throws where nothing catches it, which ends the process; the next start reads what reached the disk. */
+/** Throws an uncaught error, which ends the process; the next start reads what reached the disk. */
 function end(error: Error): void {
   setImmediate(() => {
     throw error;

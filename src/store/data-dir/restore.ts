@@ -1,4 +1,4 @@
-/** A data directory from a backup. */
+/** Restores a data directory from a backup. */
 import {
   accessSync,
   constants,
@@ -22,7 +22,7 @@ import { lockDataDir } from './lock.ts';
 export interface Restored extends CheckedBackup {
   /** The directory of the files that were there before; undefined where there were none. */
   aside: string | undefined;
-  /** Where files from outside the data directory, missing or changed there, were put: paths below the data directory. */
+  /** Files from outside the data directory, missing or changed there: their new paths below the data directory. */
   elsewhere: string[];
 }
 
@@ -50,7 +50,7 @@ export function restoreBackup(file: string, dataDir: string, now: string): Resto
     for (const name of names) keepAside(name, dataDir, aside);
     for (const name of [`${databaseName}-wal`, `${databaseName}-shm`]) {
       keepAside(name, dataDir, aside);
-      // It belongs to the old database, and would be taken for a part of the new one.
+      // The log belongs to the old database, and SQLite would apply it to the new one.
       rmSync(join(dataDir, name), { force: true });
     }
     for (const name of names) {
@@ -72,7 +72,7 @@ export function restoreBackup(file: string, dataDir: string, now: string): Resto
   }
 }
 
-/** A directory for files that are put in their places later, empty: what an interrupted command left there is removed. */
+/** An empty staging directory: what an interrupted command left there is removed. */
 export function openStaging(directory: string, name: string): Disposable & { path: string } {
   const path = join(directory, name);
   const remove = () => rmSync(path, { recursive: true, force: true });
@@ -81,14 +81,14 @@ export function openStaging(directory: string, name: string): Disposable & { pat
   return { path, [Symbol.dispose]: remove };
 }
 
-/** Checks a backup where it lies, as a restore does. Throws a `DomainError` with a sentence. */
+/** Checks a backup in place, as a restore does. Throws a `DomainError` with a sentence. */
 export function verifyBackup(file: string): CheckedBackup {
   requireReadable(file);
   using database = files.openFile(file, { readonly: true });
   return checkBackup(database, file);
 }
 
-/** So that what is wrong with the file is not taken for a fault of the data directory, and a pipe is not waited for. */
+/** Keeps faults of the file from being taken for the data directory's, and a pipe from being waited for. */
 function requireReadable(file: string): void {
   try {
     const stats = statSync(file, { throwIfNoEntry: false });
@@ -102,7 +102,7 @@ function requireReadable(file: string): void {
   }
 }
 
-/** Checks a copy of the backup, and makes of it the files to put in place, each of mode 0600 and on the disk. */
+/** Checks a copy of the backup, and unpacks it into the files to restore, each of mode 0600 and on the disk. */
 function unpack(file: string, staging: string): { info: CheckedBackup; names: string[] } {
   const database = join(staging, databaseName);
   writeFileSync(database, '', { mode: 0o600 });
@@ -142,7 +142,7 @@ function keepAside(name: string, dataDir: string, aside: string): void {
   }
 }
 
-/** Others pass through to the homes of simulated login nodes; keys are for the service alone. */
+/** Other users traverse to the homes of simulated login nodes; keys are for the service alone. */
 function makeParents(name: string, dataDir: string): void {
   const mode = name.startsWith('clusters/') ? 0o711 : 0o700;
   mkdirSync(dirname(join(dataDir, name)), { recursive: true, mode });

@@ -1,21 +1,21 @@
-/** What members ask for. Requests go with their person's membership, and texts with retention and erasure. */
+/** Access requests of members. They go with their person's membership, and their texts with retention and erasure. */
 import { type AccessRequest, requestsLapseBefore } from '../../domain/access/request.ts';
 import { newId } from '../../domain/id.ts';
 import type { Reader, Tx } from '../engine/index.ts';
 import { deleteRows, insertRow, updateRows } from '../engine/rows.ts';
 import { toTime } from '../engine/time.ts';
 
-/** Of one person in one organization; the oldest that are not open are deleted first. */
+/** Requests kept of one person in one organization; the oldest that are not open are deleted first. */
 const mostKept = 20;
 const mostOpen = 1_000;
 const mostListed = 200;
 
-type Asked = Pick<
+type NewRequest = Pick<
   AccessRequest,
   'organizationId' | 'userId' | 'clusterId' | 'permissions' | 'hours' | 'reason'
 >;
 
-export async function createAccessRequest(tx: Tx, asked: Asked): Promise<string> {
+export async function createAccessRequest(tx: Tx, asked: NewRequest): Promise<string> {
   const { organizationId, userId } = asked;
   const id = newId('access_request', tx.now);
   const old = await tx.db
@@ -76,7 +76,7 @@ export async function updateAccessRequest(
   changed(tx, request);
 }
 
-/** A member leaves, or holds everything from here on. */
+/** Deletes the requests of a member who leaves, or holds every permission from now on. */
 export async function deleteAccessRequests(
   tx: Tx,
   member: { organizationId: string; userId: string },
@@ -89,7 +89,7 @@ export async function deleteAccessRequests(
   if (numDeletedRows > 0n) changed(tx, member);
 }
 
-/** An organization ends, and with it what waits for a decision there. */
+/** Deletes the open requests in an organization that ends. */
 export async function deleteOpenRequests(tx: Tx, organizationId: string): Promise<void> {
   const rows = await tx.db
     .deleteFrom('access_requests')
@@ -110,13 +110,13 @@ export async function findAccessRequest(db: Reader, id: string): Promise<AccessR
 }
 
 /** An organization's requests, a person's, or both. */
-interface Of {
+interface RequestFilter {
   organizationId?: string;
   userId?: string;
 }
 
-/** Those that wait for a decision, oldest first. */
-export async function listOpenRequests(db: Reader, of: Of, now: number): Promise<AccessRequest[]> {
+/** The requests that wait for a decision, oldest first. */
+export async function listOpenRequests(db: Reader, of: RequestFilter, now: number): Promise<AccessRequest[]> {
   const rows = await requestsOf(db, of)
     .where('r.state', '=', 'open')
     .where('r.created_at', '>', toTime(requestsLapseBefore(now)))
@@ -126,13 +126,13 @@ export async function listOpenRequests(db: Reader, of: Of, now: number): Promise
   return rows.map(requestOf);
 }
 
-/** Of every kind, newest first, as many as are worth showing. */
-export async function listRequests(db: Reader, of: Of): Promise<AccessRequest[]> {
+/** Requests in every state, newest first, as many as are worth showing. */
+export async function listRequests(db: Reader, of: RequestFilter): Promise<AccessRequest[]> {
   const rows = await requestsOf(db, of).orderBy('r.id', 'desc').limit(mostListed).execute();
   return rows.map(requestOf);
 }
 
-function requestsOf(db: Reader, { organizationId, userId }: Of) {
+function requestsOf(db: Reader, { organizationId, userId }: RequestFilter) {
   let query = requests(db);
   if (organizationId !== undefined) query = query.where('r.org_id', '=', organizationId);
   if (userId !== undefined) query = query.where('r.user_id', '=', userId);
@@ -162,8 +162,8 @@ function requests(db: Reader) {
     ]);
 }
 
-type Row = Awaited<ReturnType<ReturnType<typeof requests>['execute']>>[number];
+type RequestRow = Awaited<ReturnType<ReturnType<typeof requests>['execute']>>[number];
 
-function requestOf(row: Row): AccessRequest {
+function requestOf(row: RequestRow): AccessRequest {
   return { ...row, permissions: JSON.parse(row.permissions) as string[] };
 }

@@ -1,4 +1,4 @@
-/** What rules change for a person who is in these groups. It may run any number of times: what is so already is left alone. */
+/** Applies rules to a person in groups. It may run any number of times: what is so already is left alone. */
 import {
   differenceOf,
   type Gift,
@@ -11,16 +11,16 @@ import { findGroups, listPeopleOfGroups } from '../people/groups.ts';
 import { findShares, listSharesOfRules } from './holdings.ts';
 import { settleMembership } from './membership-changes.ts';
 
-/** A change of what a person has in an organization, or of what of it rules give. */
+/** A change of a person's membership, or of the part of it that rules give. */
 export interface GroupChange {
   userId: string;
   organizationId: string;
   slug: string;
-  /** For which groups, or no longer for which. */
+  /** The groups for which rules give it, or no longer give it. */
   groups: readonly string[];
   gained: readonly string[];
   lost: readonly string[];
-  /** They are the last owner, and stay it. */
+  /** Whether they stay an owner because they are the last one. */
   isKept: boolean;
 }
 
@@ -31,8 +31,8 @@ interface Pending {
 }
 
 /**
- * What rules go by: the groups that the issuer said last or, where it never said any in this way, those that rules gave something
- * for. Undefined for one of whom neither is known.
+ * The groups that rules apply to: those that the issuer sent last or, where it never sent any with this claim, those
+ * for which rules gave something. Undefined for a person of whom neither is known.
  */
 export async function groupsInForce(
   db: Reader,
@@ -63,7 +63,7 @@ export interface PersonBehind {
 
 const pageSize = 100;
 
-/** Everyone who may sign in and for whom `applyGroups` would change something. The event loop goes on meanwhile. */
+/** All active people for whom `applyGroups` would change something. It yields to the event loop. */
 export async function* listBehindGroups(
   db: Reader,
   rules: readonly GroupRule[],
@@ -80,7 +80,7 @@ export async function* listBehindGroups(
   }
 }
 
-/** Gives and takes what rules say for these groups. Organizations that are retired, or are not there, are passed over. */
+/** Gives and takes what `rules` say for these groups. Organizations that are retired, or do not exist, are passed over. */
 export async function applyGroups(
   tx: Tx,
   { userId, email }: { userId: string; email: string },
@@ -93,7 +93,7 @@ export async function applyGroups(
     const known = await findShares(tx.db, member, tx.now);
     const { before, after, isKept } = await settleMembership(tx, member, known, { byRules: gift });
     const named = [...new Set([...(known.byRules?.groups ?? []), ...(gift?.groups ?? [])])].sort();
-    // One who is kept once is kept each time, which is no news.
+    // An owner who was kept before is no news.
     if (isKept && known.keptSince !== undefined) continue;
     changes.push({ userId, organizationId, slug, groups: named, isKept, ...differenceOf(before, after) });
   }

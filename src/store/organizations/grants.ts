@@ -102,7 +102,7 @@ export async function createGrant(
   return id;
 }
 
-/** Ends a grant from this moment on; whether it had not ended before. */
+/** Ends a grant from this moment on; returns whether it had not ended before. */
 export async function revokeGrant(tx: Tx, grantId: string): Promise<boolean> {
   const row = await findRow(tx.db, 'resource_grants', { id: grantId, revoked_at: null });
   if (!row) return false;
@@ -118,8 +118,8 @@ export async function revokeClusterGrants(tx: Tx, clusterId: string): Promise<vo
 }
 
 /**
- * The clusters that a change of a person's account can concern. Grants whose time is up are among them: looking at one
- * cluster too many does no harm.
+ * The clusters that a change of a person's account can concern. Expired grants count as well: one cluster too many
+ * does no harm.
  */
 export const listClustersOfGrants = prepared((db, userId: string) =>
   db
@@ -140,7 +140,7 @@ export function liveGrants(db: Reader, at: string) {
     .where((eb) => eb.or([eb('g.expires_at', 'is', null), eb('g.expires_at', '>', at)]));
 }
 
-/** The IDs of all grants that a person ever had on a cluster, live or not: only to know by them what should be gone. */
+/** The IDs of all grants that a person ever had on a cluster, live or not: they only serve to recognize leftovers. */
 export async function listEverGranted(db: Reader, clusterId: string, userId: string): Promise<string[]> {
   const rows = await listRows(db, 'resource_grants', { resource_id: clusterId, user_id: userId });
   return rows.map(({ id }) => id);

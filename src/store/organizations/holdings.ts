@@ -1,7 +1,7 @@
 /**
- * The ledger of what members hold: a row for what was given, by whom, since when and until when. What is in force is what people
- * gave by hand and what rules gave, together (`combined`); each ends only what it gave. The present is what has not ended, and a
- * time that has passed is what had begun and had not ended then.
+ * The ledger of what members hold: each row is a role, permission, login name or membership with its source, start and
+ * end. A member has what people gave by hand and what rules gave, together (`combined`); each side ends only what it
+ * gave. Rows that have not ended are the present; a past time has the rows that had begun and not ended then.
  */
 import type { GrantedPermission, Role } from '../../domain/access/permission.ts';
 import { combined, type Gift, type Held } from '../../domain/organizations/group-rules.ts';
@@ -15,20 +15,20 @@ export interface MemberId {
   userId: string;
 }
 
-/** What each side gave a member. */
+/** The parts of a member's role and permissions, by who gave them: people by hand, and rules. */
 export interface Shares {
   /** Undefined: people gave nothing. */
   byHand: Held | undefined;
   /** Undefined: rules gave nothing. */
   byRules: Gift | undefined;
-  /** Since when rules keep the last owner whom they would take away; RFC 3339. */
+  /** Since when rules keep the last owner, to whom they give that role no longer; RFC 3339. */
   keptSince: string | undefined;
 }
 
-type Row = Schema['holdings'];
+type HoldingRow = Schema['holdings'];
 
-function sharesOf(rows: readonly Row[], at: string): Shares {
-  const isLive = ({ expires_at: end }: Row) => end === null || end > at;
+function sharesOf(rows: readonly HoldingRow[], at: string): Shares {
+  const isLive = ({ expires_at: end }: HoldingRow) => end === null || end > at;
   const [byHand = [], byRules = []] = [true, false].map((isByHand) =>
     rows.filter((row) => (row.source === 'hand') === isByHand && isLive(row)),
   );
@@ -45,7 +45,7 @@ function sharesOf(rows: readonly Row[], at: string): Shares {
   };
 }
 
-function permissionsIn(rows: readonly Row[]): GrantedPermission[] {
+function permissionsIn(rows: readonly HoldingRow[]): GrantedPermission[] {
   return rows
     .filter(({ kind }) => kind === 'permission')
     .map(({ what: key, expires_at: expiresAt }) => ({ key, expiresAt }))
@@ -61,7 +61,7 @@ export async function findShares(
   return sharesOf(await listRows(db, 'holdings', open), toTime(now));
 }
 
-/** Where rules have a part in what a person is: by the slug of the organization. What rules give has no end. */
+/** A person's memberships in which rules have a part, by the organization's slug. What rules give has no end. */
 export async function listSharesOfRules(
   db: Reader,
   userId: string,
@@ -78,7 +78,7 @@ export async function listSharesOfRules(
   return Promise.all(rows.map(async (one) => ({ ...one, ...(await findShares(db, { ...one, userId }, 0)) })));
 }
 
-/** Last owners whom rules would take away, and cannot: whose organization it is, and since when. */
+/** Last owners whom rules would take away, and cannot: the organization, its owner, and since when. */
 export async function listKeptOwners(
   db: Reader,
 ): Promise<{ slug: string; email: string; groups: string[]; since: string }[]> {
@@ -95,15 +95,15 @@ export async function listKeptOwners(
   return rows.map((row) => ({ ...row, groups: JSON.parse(row.groups ?? '[]') as string[] }));
 }
 
-/** A member at a time. Times in RFC 3339. */
+/** A member at a point in time. Times in RFC 3339. */
 export interface MemberAt extends Shares {
   userId: string;
-  /** As they are called now. */
+  /** The present address. */
   email: string;
   role: Role;
   username: string | undefined;
   memberSince: string;
-  /** Without those that had ended. */
+  /** The permissions, without those that had ended. */
   granted: readonly GrantedPermission[];
 }
 
@@ -123,19 +123,20 @@ export async function listMembersAt(db: Reader, organizationId: string, at: stri
     const shares = sharesOf(own, at);
     const held = combined(shares.byHand, shares.byRules);
     if (!held) return [];
-    const find = (kind: Row['kind']) => own.find((row) => row.kind === kind);
+    const find = (kind: HoldingRow['kind']) => own.find((row) => row.kind === kind);
     const { role, permissions: granted } = held;
     const [memberSince = '', username] = [find('member')?.since, find('username')?.what];
     return { ...shares, userId, email: own[0]?.email ?? '', role, username, memberSince, granted };
   });
 }
 
-export type Holding = Pick<Row, 'kind' | 'what' | 'source'> & Partial<Pick<Row, 'groups' | 'expires_at'>>;
+export type Holding = Pick<HoldingRow, 'kind' | 'what' | 'source'> &
+  Partial<Pick<HoldingRow, 'groups' | 'expires_at'>>;
 
-/** What a side gave, as rows of it. */
+/** The rows for what a side gave. */
 export function holdingsOf(held: Held | undefined, source: 'hand'): Holding[];
 export function holdingsOf(gift: Gift | undefined, source: 'rule' | 'kept'): Holding[];
-export function holdingsOf(given: Held | Gift | undefined, source: Row['source']): Holding[] {
+export function holdingsOf(given: Held | Gift | undefined, source: HoldingRow['source']): Holding[] {
   if (!given) return [];
   const groups = 'groups' in given ? JSON.stringify(given.groups) : null;
   const permissions = given.permissions.map((one): Holding => {
@@ -151,8 +152,8 @@ export function holdingsOf(given: Held | Gift | undefined, source: Row['source']
 }
 
 /**
- * Makes the open rows of a member that `isPart` takes in exactly these: what is so already stays as it is, with its time; all else
- * ends now.
+ * Replaces the open rows of a member that match `isPart` with `wanted`: equal rows stay, with their time; all others
+ * end now.
  */
 export async function updateHoldings(
   tx: Tx,
@@ -170,7 +171,7 @@ export async function updateHoldings(
   const at = times.reduce((one, other) => (one > other ? one : other));
   for (const { kind, what, source, since } of gone) {
     const row = { ...who, kind, what, source, since };
-    // Several changes of one moment are one.
+    // Several changes at the same time count as one.
     if (since === at) await deleteRows(tx.db, 'holdings', row);
     else await updateRows(tx.db, 'holdings', row, { ended_at: at });
   }
@@ -191,13 +192,13 @@ function isSame(one: Holding, other: Holding): boolean {
 /** The counter with the start of the history, in ms since 1970. */
 const start = 'member history since';
 
-/** The start of the history, which is complete from then on; RFC 3339. */
+/** The start of the history, which is complete since then; RFC 3339. */
 export async function findHistoryStart(db: Reader): Promise<string> {
   const row = await findRow(db, 'counters', { name: start });
   return row ? toTime(row.value) : '9999';
 }
 
-/** Forgets what was over before a time (RFC 3339); the history starts there from now on. */
+/** Deletes rows that ended before a time (RFC 3339); the history starts there from now on. */
 export async function deleteOldHistory(tx: Tx, before: string): Promise<void> {
   if ((await findHistoryStart(tx.db)) >= before) return;
   await tx.db.deleteFrom('holdings').where('ended_at', '<=', before).execute();

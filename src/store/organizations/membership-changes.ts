@@ -1,7 +1,8 @@
 /**
- * Changes of memberships: each side, people by hand and rules, changes what it gave, and what is in force follows. An organization
- * always keeps an owner, and a frozen login name its person. A form repeats what it read, so that its sets give nothing by hand that
- * rules give already; it is refused where it would take only that. A file (`isFile`) says what is given by hand, whatever rules give.
+ * Changes of memberships: people by hand and rules change what they gave, and the membership follows. An organization
+ * always keeps an owner, and a frozen login name its person. A form repeats what it read, so its sets give nothing by
+ * hand that rules give already; one that would take only that is refused. A file (`isFile`) says what is given by
+ * hand, whatever rules give.
  */
 import { type GrantedPermission, isSameSet, type Role } from '../../domain/access/permission.ts';
 import { DomainError, invalidState } from '../../domain/error.ts';
@@ -29,10 +30,10 @@ import {
 } from './holdings.ts';
 import { findOrganization, requireActiveOrganization } from './organizations.ts';
 
-/** A member, with what one needs who is none yet: an address that a login name is made from, or that name. */
+/** A member, with what a new one needs: an address to make a login name from, or that name. */
 type NewMember = MemberId & { email?: string; username?: string | undefined };
 
-interface Source {
+interface ChangeOptions {
   isFile?: boolean;
 }
 
@@ -61,14 +62,14 @@ export async function createMembership(
 }
 
 /**
- * Makes what is granted to a member by hand exactly this, a key once; whether that changed anything. Throws `invalid_state` where rules
- * alone give what the set leaves out. Where it leaves nothing with the end that the last review gave, the months to the next one
- * count from now.
+ * Replaces the permissions that a member has by hand, a key once; returns whether that changed anything. Throws
+ * `invalid_state` where the set leaves out one that rules alone give. Where none is left with the end that the last
+ * review gave, the months to the next review count from now.
  */
 export async function updateMemberPermissions(
   tx: Tx,
   member: MemberId & { permissions: readonly GrantedPermission[] },
-  { isFile = false }: Source = {},
+  { isFile = false }: ChangeOptions = {},
 ): Promise<boolean> {
   const known = await requireShares(tx, member);
   const before = known.byHand?.permissions ?? [];
@@ -98,14 +99,14 @@ async function restartReview(
 }
 
 /**
- * Sets the role that a member has by hand; whether that changed anything. What was granted to them by hand before is gone, so that one
- * who becomes a member again starts with nothing. Throws `invalid_state` when no owner would be left, and where rules give a
- * higher role.
+ * Sets the role that a member has by hand; returns whether that changed anything. Permissions by hand are deleted, so
+ * that an admin who becomes a member again starts with none. Throws `invalid_state` when no owner would be left, and
+ * where rules give a higher role.
  */
 export async function updateMemberRole(
   tx: Tx,
   member: MemberId & { role: Role },
-  { isFile = false }: Source = {},
+  { isFile = false }: ChangeOptions = {},
 ): Promise<boolean> {
   const known = await requireShares(tx, member);
   const { role } = member;
@@ -118,8 +119,8 @@ export async function updateMemberRole(
 }
 
 /**
- * Takes away what was given by hand; who is a member by rules as well stays one. Throws `invalid_state` where rules alone made them one,
- * and when no owner would be left.
+ * Ends what was given by hand; a person who is a member by rules as well stays one. Throws `invalid_state` for a
+ * member by rules alone, and when no owner would be left.
  */
 export async function removeByHand(tx: Tx, member: MemberId): Promise<void> {
   const known = await requireShares(tx, member);
@@ -133,7 +134,7 @@ function givenByRules(what: string, { byRules }: Shares) {
   );
 }
 
-/** What each side gave a member. Throws `not_found` when there is none. */
+/** The shares of a member. Throws `not_found` when there is none. */
 async function requireShares(tx: Tx, member: MemberId): Promise<Shares> {
   const known = await findShares(tx.db, member, tx.now);
   if (!known.byHand && !known.byRules) throw noMember();
@@ -145,8 +146,8 @@ function noMember() {
 }
 
 /**
- * Changes what one side gave a person, and makes their membership what both give: none where neither does. A last owner whom that would
- * take away stays one where rules have a part in it, and stays marked as of rules; without them it throws `invalid_state`.
+ * Changes what one side gave a person, and makes their membership what both give: none where neither does. A last
+ * owner keeps that role, marked as of rules, where rules have a part in it; without them it throws `invalid_state`.
  */
 export async function settleMembership(
   tx: Tx,
@@ -165,7 +166,7 @@ export async function settleMembership(
   const after = combined(byHand, byRules);
   const joined = await makeSo(tx, member, before, after);
   if (after) {
-    // What ended by itself is known until its side changes.
+    // Permissions that ended by themselves stay in the ledger until their side changes.
     const isByHand = 'byHand' in change;
     await updateHoldings(
       tx,
@@ -181,7 +182,7 @@ export async function settleMembership(
   return { before, after, isKept };
 }
 
-/** What rules give an owner who stays because there is no other: what they gave before. */
+/** The gift of rules to an owner who stays because there is no other; its groups are those of before. */
 function keptOwner(gift: Gift | undefined, { byRules }: Shares): Gift {
   return {
     role: 'owner',
@@ -190,7 +191,7 @@ function keptOwner(gift: Gift | undefined, { byRules }: Shares): Gift {
   };
 }
 
-/** Changes the membership from what was in force to what is; returns what one who becomes a member holds as one. */
+/** Changes the membership from `before` to `after`; returns the further rows of a person who becomes a member. */
 async function makeSo(
   tx: Tx,
   member: NewMember,
@@ -231,8 +232,8 @@ async function insertMembership(tx: Tx, member: NewMember, role: Role): Promise<
 }
 
 /**
- * Ends a membership, by hand and by rules. What the person held ends with it, and so does a login name that was never used; a frozen name
- * stays theirs. Throws `invalid_state` when no owner would be left.
+ * Ends a membership, by hand and by rules, with all that the person held, and deletes a login name that was never
+ * used; a frozen name stays theirs. Throws `invalid_state` when no owner would be left.
  */
 export async function removeMembership(tx: Tx, member: MemberId): Promise<void> {
   await deleteAccessRequests(tx, member);
@@ -246,8 +247,8 @@ export async function removeMembership(tx: Tx, member: MemberId): Promise<void> 
 }
 
 /**
- * Sets a member's login name while it is only reserved; whether that changed anything. Throws `invalid_state` when it
- * is frozen or the name is another person's, `invalid_request` when it cannot be a login name.
+ * Sets a member's login name while it is only reserved; returns whether that changed anything. Throws `invalid_state`
+ * when it is frozen or the name is another person's, `invalid_request` when it cannot be a login name.
  */
 export async function updateUsername(tx: Tx, member: MemberId & { username: string }): Promise<boolean> {
   const { organizationId, userId, username } = member;
@@ -267,7 +268,7 @@ export async function updateUsername(tx: Tx, member: MemberId & { username: stri
   return true;
 }
 
-/** The login name of a new member. */
+/** Finds or reserves the login name of a new member. */
 async function reserveUsername(tx: Tx, member: NewMember): Promise<string> {
   const { organizationId, userId, username } = member;
   const own = await findName(tx, member);
@@ -317,8 +318,8 @@ async function roleOf(tx: Tx, { organizationId, userId }: MemberId): Promise<Rol
 }
 
 /**
- * The only change of the row of an active membership: writes it, says when, and announces it. Throws `not_found` when there is none,
- * and `invalid_state` when no owner would be left.
+ * Updates and announces the row of an active membership; nothing else changes such a row. Throws `not_found` when
+ * there is none, and `invalid_state` when no owner would be left.
  */
 async function touch(
   tx: Tx,

@@ -1,4 +1,4 @@
-/** Memberships, what members may do, until when, and their login names; `membership-changes.ts` changes them. */
+/** Memberships, the permissions of members with their ends, and login names; `membership-changes.ts` changes them. */
 import type { ExpressionBuilder } from 'kysely';
 import {
   effectivePermissions,
@@ -14,7 +14,7 @@ import { findRow } from '../engine/rows.ts';
 import { fromTime, toTime } from '../engine/time.ts';
 import type { Schema } from '../generated/schema.ts';
 
-/** Whose permissions end after one time and not after another, both in ms since 1970. */
+/** The people whose permissions end after one time and not after another, both in ms since 1970. */
 export async function listEndedBetween(db: Reader, from: number, to: number): Promise<string[]> {
   if (from >= to) return [];
   const rows = await openPermissions(db)
@@ -33,7 +33,7 @@ export async function findNextEnd(db: Reader, now: number): Promise<number | und
   return row?.expires_at == null ? undefined : fromTime(row.expires_at);
 }
 
-/** What a member was granted and lost at its end, after one time and not after another, both in ms since 1970. */
+/** A member's permissions that ended by themselves after one time and not after another, both in ms since 1970. */
 export async function listEndedOf(
   db: Reader,
   { organizationId, userId }: { organizationId: string; userId: string },
@@ -73,12 +73,12 @@ const membershipsOf = prepared((db, userId: string) =>
     .where('m.user_id', '=', userId),
 );
 
-/** Rows of a query that others wait for. */
+/** Rows per query; other queries wait while it runs. */
 const pageSize = 500;
 
 /**
- * An organization's active members, oldest membership first. The event loop goes on between pages, so a list of one moment
- * needs a transaction or a snapshot.
+ * An organization's active members, oldest membership first. It yields to the event loop between pages, so a
+ * consistent list needs a transaction or a snapshot.
  */
 export async function listMembers(db: Reader, organizationId: string): Promise<Membership[]> {
   const members: Membership[] = [];
@@ -96,7 +96,7 @@ const membersAfter = prepared((db, organizationId: string, after: string) =>
   membershipRows(db)
     .where('m.org_id', '=', organizationId)
     .where('m.user_id', '>', after)
-    // PostgreSQL would begin a page at the first of all names.
+    // Without this, PostgreSQL would begin every page at the first of all names.
     .where('n.user_id', '>', after)
     .orderBy('m.user_id')
     .limit(pageSize),
@@ -107,7 +107,7 @@ function byAge(a: Membership, b: Membership): number {
   return a.userId < b.userId ? -1 : 1;
 }
 
-/** What active members with these login names are called, by login name. */
+/** The display names of active members with these login names, by login name. */
 export async function listNamesOfMembers(
   db: Reader,
   organizationId: string,
@@ -135,10 +135,10 @@ function namesOfSome(db: Reader, organizationId: string, usernames: readonly str
     .execute();
 }
 
-/** As many as one query takes. */
+/** Names per query. */
 const mostNames = 500;
 
-/** Another one whenever something in an organization's lists of members and of what they were granted is other than before. */
+/** A version that changes with an organization's lists of members, login names and what members were granted. */
 export async function findMembersVersion(db: Reader, organizationId: string): Promise<string> {
   const row = await findRow(db, 'member_versions', { org_id: organizationId });
   return String(row?.version ?? 0);
@@ -158,8 +158,8 @@ export async function findMember(
 }
 
 /**
- * What was granted to each member of an organization directly and has not ended at `now`, in order of the keys. The event loop
- * goes on between pages.
+ * The permissions of each member of an organization that were granted directly and have not ended at `now`, by key. It
+ * yields to the event loop between pages.
  */
 export async function listAllGrantedPermissions(
   db: Reader,
@@ -203,7 +203,7 @@ function grantedAfter(db: Reader, organizationId: string, at: string, after: Gra
     .execute();
 }
 
-/** What was granted to a member directly and has not ended at `now`, in order of the keys; owners and admins were granted nothing. */
+/** A member's permissions that were granted directly and have not ended at `now`, in order of the keys; none for owners and admins. */
 export async function listGrantedPermissions(
   db: Reader,
   organizationId: string,
@@ -248,7 +248,7 @@ export function isLive(at: string) {
     ]);
 }
 
-/** What a person holds in an organization at `now`; undefined when they are not an active member. */
+/** A person's role and permissions in an organization at `now`; undefined when they are not an active member. */
 export async function findMembership(
   db: Reader,
   organizationId: string,
@@ -316,7 +316,7 @@ function membershipRows(db: Reader) {
     .select((eb) => [
       'm.org_id as organizationId',
       'm.user_id as userId',
-      // For each row by its index: PostgreSQL would read all users for a join with a page of members.
+      // A subquery for each row, by its index: PostgreSQL would read all users for a join with a page of members.
       eb
         .selectFrom('users as u')
         .select('u.primary_email')

@@ -21,13 +21,13 @@ export async function findOrganizationBySlug(db: Reader, slug: string): Promise<
   return row && inCamelCase(row);
 }
 
-/** The slugs of all organizations, those that are retired as well. */
+/** The slugs of all organizations, retired ones included. */
 export async function listSlugs(db: Reader): Promise<string[]> {
   const rows = await db.selectFrom('organizations').select('slug').orderBy('slug').execute();
   return rows.map(({ slug }) => slug);
 }
 
-/** An organization with the domains that join it and how much it holds. */
+/** An organization with the domains that join it and its numbers of members and clusters. */
 export interface OrganizationSummary {
   organization: Organization;
   domains: string[];
@@ -72,7 +72,7 @@ export async function findAutoJoinOrganization(db: Reader, domain: string): Prom
   return row?.org_id;
 }
 
-/** A new organization; returns its ID. Throws `invalid_state` when the slug or a domain is another's. */
+/** Creates an organization; returns its ID. Throws `invalid_state` when the slug or a domain is another's. */
 export async function createOrganization(
   tx: Tx,
   organization: { slug: string; displayName: string; autoJoinDomains: readonly string[]; createdBy: string },
@@ -98,7 +98,7 @@ export async function createOrganization(
   return id;
 }
 
-/** Sets how many hours access of the members lasts without a sign-in; null: as long as the installation says. */
+/** Sets how many hours members' access lasts without a sign-in; null: as long as the installation says. */
 export async function updateSignInHours(
   tx: Tx,
   { organizationId, hours }: { organizationId: string; hours: number | null },
@@ -107,7 +107,7 @@ export async function updateSignInHours(
   tx.changed({ kind: 'organization', organizationId });
 }
 
-/** Sets the name that is shown; whether that changed anything. */
+/** Sets the display name; returns whether that changed anything. */
 export async function updateOrganizationName(
   tx: Tx,
   organization: { organizationId: string; displayName: string },
@@ -123,8 +123,8 @@ export async function updateOrganizationName(
 }
 
 /**
- * Makes the domains that join an organization exactly these (in any case); whether that changed anything. Who joined
- * before stays. Throws `invalid_state` when one joins another organization.
+ * Replaces the domains that join an organization (in any case); returns whether that changed anything. People who
+ * joined before stay. Throws `invalid_state` when one joins another organization.
  */
 export async function updateAutoJoinDomains(
   tx: Tx,
@@ -151,8 +151,8 @@ export async function updateAutoJoinDomains(
 }
 
 /**
- * Ends an organization: no domain joins it any more, nothing waits for a decision there, and nothing can be added to it; whether that changed anything.
- * Throws `invalid_state` while a cluster of it is not released.
+ * Ends an organization: no domain joins it, its open requests are deleted, and nothing can be added to it; returns
+ * whether that changed anything. Throws `invalid_state` while a cluster of it is not released.
  */
 export async function retireOrganization(tx: Tx, organizationId: string): Promise<boolean> {
   const cluster = await tx.db

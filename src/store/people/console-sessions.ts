@@ -1,4 +1,4 @@
-/** Browsers that are signed in to the web console: who, since when, and their sealed tokens. */
+/** Sessions of browsers that are signed in to the web console: the person, times, and sealed tokens. */
 import type { Reader, Tx } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';
 import { deleteRows, deleteUpTo, findRow, inCamelCase, insertRow, updateRows } from '../engine/rows.ts';
@@ -11,13 +11,13 @@ export interface ConsoleSession {
   userId: string;
   sealed: string;
   address: string;
-  /** What the browser calls itself. */
+  /** The name of the browser. */
   program: string;
   createdAt: number;
   seenAt: number;
 }
 
-/** Of one person; the one that was used least recently goes for a new one. */
+/** Sessions of one person; the least recently used one is deleted for a new one. */
 const mostOfPerson = 20;
 
 export async function createConsoleSession(
@@ -32,13 +32,13 @@ export async function createConsoleSession(
   tx.changed({ kind: 'browsers', userId });
 }
 
-/** As it is stored, whether or not it is over. */
+/** The stored session, whether or not it has expired. */
 export async function findConsoleSession(db: Reader, id: string): Promise<ConsoleSession | undefined> {
   const row = await findRow(db, 'console_sessions', { id });
   return row && sessionOf(row);
 }
 
-/** A person's, the one used last first, whether or not they are over. */
+/** A person's sessions, the one used last first, whether or not they have expired. */
 export async function listConsoleSessions(db: Reader, userId: string): Promise<ConsoleSession[]> {
   return (await sessionsOf(db, userId)).map(sessionOf);
 }
@@ -56,7 +56,7 @@ export async function touchConsoleSession(tx: Tx, id: string): Promise<void> {
   await updateRows(tx.db, 'console_sessions', { id }, { seen_at: toTime(tx.now) });
 }
 
-/** Its new tokens; false where it has ended meanwhile. */
+/** Stores new tokens of a session; false where it has ended meanwhile. */
 export async function resealConsoleSession(tx: Tx, id: string, sealed: string): Promise<boolean> {
   const { numUpdatedRows } = await tx.db
     .updateTable('console_sessions')
@@ -66,7 +66,7 @@ export async function resealConsoleSession(tx: Tx, id: string, sealed: string): 
   return numUpdatedRows > 0n;
 }
 
-/** Has this server renew its tokens, and no other for so long; false where another one does. */
+/** Claims the renewal of a session's tokens for this server for so long; false where another server has it. */
 export async function claimRenewal(tx: Tx, id: string, forMs: number): Promise<boolean> {
   const { numUpdatedRows } = await tx.db
     .updateTable('console_sessions')
@@ -90,7 +90,7 @@ export async function deleteConsoleSession(tx: Tx, id: string, userId?: string):
   return true;
 }
 
-/** Ends all of a person's but one; returns how many. */
+/** Ends all sessions of a person but one; returns how many. */
 export async function deleteOtherConsoleSessions(tx: Tx, userId: string, keep: string): Promise<number> {
   const { numDeletedRows } = await tx.db
     .deleteFrom('console_sessions')
@@ -101,7 +101,7 @@ export async function deleteOtherConsoleSessions(tx: Tx, userId: string, keep: s
   return Number(numDeletedRows);
 }
 
-/** Removes at most `most` each of those that were made, or used, before these times. Returns how many of the more frequent ones. */
+/** Deletes at most `most` sessions each that were created, or last used, before these times. Returns the larger of both numbers. */
 export async function deleteOldConsoleSessions(
   tx: Tx,
   before: { created: number; seen: number },

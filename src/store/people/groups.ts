@@ -1,20 +1,20 @@
-/** The groups that the issuer said of people, and the clients whose tokens have them. */
+/** The groups of people as the issuer sent them, and the clients whose tokens have them. */
 import type { GroupClaim } from '../../domain/organizations/group-rules.ts';
 import type { Reader, Tx } from '../engine/index.ts';
 import { findRow, insertRow, saveRow, updateRows } from '../engine/rows.ts';
 import { fromTime, toTime } from '../engine/time.ts';
 
-/** What is known of a person's groups. Times in RFC 3339. */
+/** The known groups of a person. Times in RFC 3339. */
 export interface KnownGroups {
-  /** Undefined: none were ever taken over. */
+  /** Undefined: none were ever accepted. */
   groups: readonly string[] | undefined;
   /** When the newest token was issued that changed something here, in ms since 1970. */
   tokenAt: number;
-  /** Why what a token said after that was not taken over. */
+  /** Why the groups in a later token were not accepted. */
   fault: string | undefined;
 }
 
-/** What this claim of this issuer said last of a person. */
+/** The groups that this claim of this issuer had last for a person. */
 export async function findGroups(
   db: Reader,
   userId: string,
@@ -30,7 +30,7 @@ export async function findGroups(
   );
 }
 
-/** Keeps the groups that a token said; `tokenAt`, in ms since 1970, is when it was issued. */
+/** Stores the groups in a token; `tokenAt`, in ms since 1970, is when it was issued. */
 export async function saveGroups(
   tx: Tx,
   userId: string,
@@ -47,7 +47,7 @@ export async function saveGroups(
   });
 }
 
-/** Keeps why what a token said was not taken over; the groups of before stay. */
+/** Stores why the groups in a token were not accepted; the groups of before stay. */
 export async function saveGroupFault(
   tx: Tx,
   userId: string,
@@ -79,12 +79,12 @@ export async function isGroupClaimUnseen(db: Reader, { issuer, claim }: GroupCla
   return known !== undefined && !(await findRow(db, 'group_clients', { issuer, claim }));
 }
 
-/** Notes that they had it. */
+/** Notes that tokens of a client, or userinfo for them, had the claim. */
 export async function noteGroupClient(tx: Tx, claim: GroupClaim, client: string): Promise<void> {
   await insertRow(tx.db, 'group_clients', { ...claim, client });
 }
 
-/** People who may sign in and of whom groups are known, or to whom rules give something: a page by ID, beginning behind `after`. */
+/** Active people of whom groups are known, or to whom rules give something: a page by ID, beginning behind `after`. */
 export async function listPeopleOfGroups(
   db: Reader,
   { after, limit }: { after: string; limit: number },
@@ -110,7 +110,7 @@ export async function listPeopleOfGroups(
     .execute();
 }
 
-/** How many of those who may sign in are in each group. */
+/** The number of active people in each group. */
 export async function countByGroup(db: Reader, { issuer, claim }: GroupClaim): Promise<Map<string, number>> {
   const counts = new Map<string, number>();
   for (let after = ''; ; ) {
@@ -136,7 +136,7 @@ export async function countByGroup(db: Reader, { issuer, claim }: GroupClaim): P
 
 const pageSize = 100;
 
-/** Of how many people who may sign in groups are known, and of how many not. */
+/** The numbers of active people whose groups are known, and are not. */
 export async function countKnownGroups(
   db: Reader,
   { issuer, claim }: GroupClaim,
@@ -154,7 +154,7 @@ export async function countKnownGroups(
   return { known, unknown: Number(row.people) - known };
 }
 
-/** How many people's groups could not be taken over lately, since when, and why in the newest case. */
+/** The number of people whose groups were not accepted lately, since when, and the newest case's reason. */
 export async function findGroupFaults(
   db: Reader,
   { issuer, claim }: GroupClaim,

@@ -1,5 +1,4 @@
-/** Which tokens are whose: the subjects at issuers that people sign in with. An account has at most one at an issuer.
- * And passwords of the embedded issuer. */
+/** The identities of people: subjects at issuers, at most one at each; and passwords of the embedded issuer. */
 import { DomainError } from '../../domain/error.ts';
 import { foldEmail, type Person } from '../../domain/people/person.ts';
 import type { Reader, Tx } from '../engine/index.ts';
@@ -53,10 +52,10 @@ async function identitiesIn(
   return rows.map(({ issuer, subject, created_at: createdAt }) => ({ issuer, subject, createdAt }));
 }
 
-/** In the place of the issuer, where the subject is what is kept of an identity of a person who was erased. */
+/** Replaces the issuer where the subject is the mark of an erased person's identity. */
 const erased = 'erased';
 
-/** Keeps marks by which the identities of an erased person are recognized. */
+/** Stores marks by which the identities of an erased person are recognized. */
 export async function addErasedIdentities(tx: Tx, userId: string, marks: readonly string[]): Promise<void> {
   for (const subject of marks)
     await tx.db
@@ -94,7 +93,7 @@ export async function hasIdentityAt(db: Reader, userId: string, issuer: string):
   return (await listIdentities(db, userId)).some((identity) => identity.issuer === issuer);
 }
 
-/** Makes tokens of this issuer and subject the person's. The caller has checked that no account has them. */
+/** Binds this issuer and subject to the person. The caller has checked that no account has them. */
 export async function createIdentity(
   tx: Tx,
   identity: { issuer: string; subject: string; userId: string },
@@ -104,8 +103,8 @@ export async function createIdentity(
 }
 
 /**
- * Takes a person's identity at an issuer away and, where `subject` is given, makes that one theirs instead. Returns the
- * subjects before. Throws `invalid_state` when the subject is another account's.
+ * Removes a person's identity at an issuer and, where `subject` is given, binds that one instead. Returns the subjects
+ * before. Throws `invalid_state` when the subject is another account's.
  */
 export async function updateIdentityAt(
   tx: Tx,
@@ -132,14 +131,14 @@ export async function updateIdentityAt(
   return before.map((identity) => identity.subject);
 }
 
-/** A person as the embedded issuer speaks of them. */
+/** A person's account at the embedded issuer. */
 export interface PasswordAccount {
   userId: string;
   email: string;
   displayName: string;
   preferredUsername: string | null;
   passwordHash: string;
-  /** How often the password was changed. What was signed in to with an earlier one is over. */
+  /** How often the password was changed. Sign-ins with an earlier one are over. */
   passwordGeneration: number;
 }
 
@@ -157,7 +156,7 @@ export async function setPassword(tx: Tx, password: { userId: string; hash: stri
   tx.changed({ kind: 'person', userId: password.userId });
 }
 
-/** Ends everything that a person signed in to with their password, which stays. */
+/** Ends all sign-ins of a person with their password, which stays. */
 export async function endSignIns(tx: Tx, userId: string): Promise<void> {
   await tx.db
     .updateTable('passwords')
@@ -168,7 +167,7 @@ export async function endSignIns(tx: Tx, userId: string): Promise<void> {
 }
 
 /**
- * Ends for good all that a person is signed in to, by whichever issuer: tokens from before, sessions of browsers, a link to set a
+ * Ends all sign-ins of a person for good, at any issuer: tokens from before, sessions of browsers, a link to set a
  * password.
  */
 export async function endAllSignIns(tx: Tx, userId: string): Promise<void> {

@@ -1,5 +1,5 @@
 /**
- * What the embedded issuer's library keeps: device codes, grants, tokens. Most of these IDs are bearer secrets, so
+ * Records of the embedded issuer's library: device codes, grants, tokens. Most of these IDs are bearer secrets, so
  * only their SHA-256 is stored, and the payload is stored without them: the file or a backup of it contains nothing
  * that the issuer would accept. Times are seconds since 1970, as in the tokens themselves.
  */
@@ -15,7 +15,7 @@ export interface IssuerRecord {
   consumedAt: number | undefined;
 }
 
-/** Creates or replaces a record; that it was consumed stays so. `expiresAt` left out: kept for good. */
+/** Creates or replaces a record; a consumed one stays consumed. `expiresAt` left out: kept for good. */
 export async function saveIssuerRecord(
   tx: Tx,
   model: string,
@@ -57,8 +57,8 @@ function findsBy(column: 'user_code' | 'uid') {
 }
 
 /**
- * Reads the record of a user code and writes what the pure function `decide` makes of it; undefined leaves it as it
- * is. Returns whether it was written. One transaction, so of two answers to one code only the first counts.
+ * Replaces the payload of a user code's record with what the pure function `decide` returns; undefined leaves it as it
+ * is. Returns whether it was written. In one transaction, so that of two answers to one code only the first counts.
  */
 export async function updateIssuerRecordByUserCode(
   tx: Tx,
@@ -93,8 +93,8 @@ export async function consumeIssuerRecord(tx: Tx, model: string, id: string, now
 }
 
 /**
- * Whether a used record may answer once more: it was used at most `graceSeconds` ago, and what came of it, its successor,
- * was not used itself. A clock that was set back does not lengthen the grace.
+ * Whether a used record may answer once more: it was used at most `graceSeconds` ago, and its successor was not used
+ * itself. A clock that was set back does not lengthen the grace.
  */
 export async function isRepeatable(
   reader: Reader,
@@ -108,8 +108,8 @@ export async function isRepeatable(
 }
 
 /**
- * Marks the record of `id` as used and saves its successor: both or neither. Within the grace of `isRepeatable` it
- * changes nothing and is a success too. False when the record is not there, or was used in any other way.
+ * Marks the record of `id` as used and saves its successor: both or neither. A repetition within the grace of
+ * `isRepeatable` changes nothing and succeeds. False when the record is missing, or was used in any other way.
  */
 export async function replaceIssuerRecord(
   tx: Tx,

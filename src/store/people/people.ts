@@ -37,7 +37,7 @@ export async function recordSignIn(store: Store, userId: string, at: number): Pr
   );
 }
 
-/** Until when a person's access does not lapse without a sign-in; null: it does. */
+/** Sets until when a person's access does not lapse without a sign-in; null: it does. */
 export async function updateSignInExemption(
   tx: Tx,
   { userId, until }: { userId: string; until: string | null },
@@ -61,17 +61,21 @@ export async function findLeastSignInHours(db: Reader, userId?: string): Promise
   return row?.hours ?? null;
 }
 
-/** Those whose access, or whose keys, began after one time and not after another; in order, some of them, and how many. */
-interface Concerned {
+/** People whose last sign-in, or a key, is from between two times: their number, and the first by ID. */
+interface ConcernedPeople {
   people: number;
-  /** The first of them. */
+  /** The first `mostNamed` of them. */
   userIds: string[];
 }
 
 const mostNamed = 20;
 
 /** Active people who last signed in then. */
-export async function findSignedInBetween(db: Reader, after: string, until: string): Promise<Concerned> {
+export async function findSignedInBetween(
+  db: Reader,
+  after: string,
+  until: string,
+): Promise<ConcernedPeople> {
   const rows = await db
     .selectFrom('users')
     .select('id')
@@ -85,7 +89,11 @@ export async function findSignedInBetween(db: Reader, after: string, until: stri
 }
 
 /** Active people with an active key that was registered then. */
-export async function findRegisteredBetween(db: Reader, after: string, until: string): Promise<Concerned> {
+export async function findRegisteredBetween(
+  db: Reader,
+  after: string,
+  until: string,
+): Promise<ConcernedPeople> {
   const rows = await db
     .selectFrom('ssh_keys as k')
     .innerJoin('users as u', 'u.id', 'k.user_id')
@@ -100,7 +108,7 @@ export async function findRegisteredBetween(db: Reader, after: string, until: st
   return concerned(rows.map(({ id }) => id));
 }
 
-function concerned(ids: readonly string[]): Concerned {
+function concerned(ids: readonly string[]): ConcernedPeople {
   return { people: ids.length, userIds: ids.slice(0, mostNamed) };
 }
 
@@ -114,7 +122,7 @@ export async function findPerson(db: Reader, userId: string): Promise<Person | u
 
 const rowsById = prepared((db, userId: string) => people(db).where('users.id', '=', userId));
 
-/** What people are called and when they last signed in, by ID. The event loop goes on between pages. */
+/** The names of people and when they last signed in, by ID. It yields to the event loop between pages. */
 export async function listNames(
   db: Reader,
   userIds: readonly string[],
@@ -182,7 +190,7 @@ export async function findOrCreatePerson(
   return { userId: await createPerson(tx, { email, displayName }), created: true };
 }
 
-/** A new account; returns its ID. Emails are kept in lower case. */
+/** Creates an account; returns its ID. Emails are stored in lower case. */
 export async function createPerson(tx: Tx, person: { email: string; displayName: string }): Promise<string> {
   const id = newId('user', tx.now);
   const at = toTime(tx.now);
@@ -205,7 +213,7 @@ export async function listStaffKeys(db: Reader, userId: string): Promise<StaffKe
   return rows.map((row) => row.permission);
 }
 
-/** Makes a person's operator permissions exactly these. Throws `invalid_state` when no person would be left who can operate the installation. */
+/** Replaces a person's operator permissions. Throws `invalid_state` when no person would be left who can operate the installation. */
 export async function updateStaffKeys(
   tx: Tx,
   person: { userId: string; keys: readonly StaffKey[] },
@@ -257,7 +265,7 @@ export async function updatePreferredUsername(tx: Tx, userId: string, name: stri
   await touch(tx, userId, { preferred_username: name });
 }
 
-/** Lets a person sign in, or no more, which ends all that they signed in to for good. Throws `invalid_state` as `updateStaffKeys` does. */
+/** Activates or deactivates an account, which ends all its sign-ins for good. Throws `invalid_state` as `updateStaffKeys` does. */
 export async function updateLifecycle(
   tx: Tx,
   person: { userId: string; state: Person['lifecycleState'] },
@@ -270,7 +278,7 @@ export async function updateLifecycle(
   checkOperators({ before, after: await hasOperator(tx) });
 }
 
-/** A page of people by ID, beginning behind `after`, with the operator permissions they hold; only `email`, if given. */
+/** A page of people by ID, beginning behind `after`, with their operator permissions; only `email`, if given. */
 export async function listPeople(
   db: Reader,
   page: { after?: string | undefined; limit: number; email?: string | undefined },

@@ -1,4 +1,4 @@
-/** What people of the embedded issuer prove after their password, and links with which they set one. Records of the issuer. */
+/** Second factors of people at the embedded issuer, and links to set a password. Both are records of the issuer. */
 import type { Reader, Tx } from '../engine/index.ts';
 import { fromTime } from '../engine/time.ts';
 import {
@@ -15,7 +15,7 @@ export interface Passkey {
   id: string;
   /** COSE, base64url. */
   publicKey: string;
-  /** How often it says it was used: a copy of it falls behind. Many always say 0. */
+  /** How often it was used, by its own account: a copy of it falls behind. Many always report 0. */
   counter: number;
   /** RFC 3339. */
   since: string;
@@ -40,18 +40,18 @@ const factors = 'SecondFactor';
 const links = 'PasswordLink';
 
 export async function findSecondFactor(db: Reader, userId: string): Promise<SecondFactor | undefined> {
-  // It has no end, so that no time is late.
+  // The record never expires, so any time will do.
   const record = await findIssuerRecord(db, factors, userId, 0);
   return record && (record.payload as unknown as SecondFactor);
 }
 
-/** Erasing a person finds it by `accountId`. */
+/** The record has `accountId`, by which erasing a person finds it. */
 export async function saveSecondFactor(tx: Tx, userId: string, factor: SecondFactor): Promise<void> {
   await saveIssuerRecord(tx, factors, userId, { ...factor, accountId: userId }, undefined);
   tx.changed({ kind: 'person', userId });
 }
 
-/** Whether there was one. */
+/** Returns whether there was one. */
 export async function deleteSecondFactor(tx: Tx, userId: string): Promise<boolean> {
   const known = await findSecondFactor(tx.db, userId);
   await deleteIssuerRecord(tx, factors, userId);
@@ -61,7 +61,7 @@ export async function deleteSecondFactor(tx: Tx, userId: string): Promise<boolea
 
 const grantOf = (userId: string) => `password link of ${userId}`;
 
-/** A link that is good once, until a time (RFC 3339); the one before is good no more. `token`: the secret in it. */
+/** Creates a link that works once, until a time (RFC 3339), and replaces the one before. `token`: the secret in it. */
 export async function createPasswordLink(
   tx: Tx,
   { userId, token, until }: { userId: string; token: string; until: string },
@@ -76,13 +76,13 @@ export async function deletePasswordLinks(tx: Tx, userId: string): Promise<void>
   await deleteIssuerRecordsOfGrant(tx, links, grantOf(userId));
 }
 
-/** Whose link it is; undefined where it is none, used, replaced or too old. `now` in ms since 1970. */
+/** The person whose link it is; undefined where it is none, used, replaced or expired. `now` in ms since 1970. */
 export async function findPasswordLink(db: Reader, token: string, now: number): Promise<string | undefined> {
   const record = await findIssuerRecord(db, links, token, Math.floor(now / 1000));
   return record && record.consumedAt === undefined ? String(record.payload['accountId']) : undefined;
 }
 
-/** Takes a link; false where another was faster. */
+/** Uses up a link; false where another request was faster. */
 export function takePasswordLink(tx: Tx, token: string): Promise<boolean> {
   return consumeIssuerRecord(tx, links, token, Math.floor(tx.now / 1000));
 }

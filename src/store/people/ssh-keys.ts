@@ -1,4 +1,4 @@
-/** SSH keys, the versions of each person's set of them, and when each cluster dropped a revoked one: its first report without it. */
+/** SSH keys, the versions of each person's key set, and when each cluster dropped a revoked key: its first report without it. */
 import { createHash } from 'node:crypto';
 import type { SshKey, SshKeySet, SshPublicKey } from '../../domain/access/ssh-key.ts';
 import { DomainError } from '../../domain/error.ts';
@@ -9,7 +9,7 @@ import { findRow, inCamelCase, insertRow, listRows, saveRow, updateRows } from '
 import { toTime } from '../engine/time.ts';
 import type { Schema } from '../generated/schema.ts';
 
-/** From now on waits until the clusters that have a key of the person, or are being given it, have dropped it. */
+/** Records a pending drop for each cluster that has a key of the person, or is being given it. */
 async function awaitDrops(
   tx: Tx,
   { userId, keyId, fingerprint }: { userId: string; keyId: string; fingerprint: string },
@@ -35,7 +35,7 @@ async function awaitDrops(
   }
 }
 
-/** Notes which keys a cluster, by the report that was just kept, has dropped; whether there were any. */
+/** Notes which keys a cluster has dropped, by the report that was just stored; returns whether there were any. */
 export async function noteDrops(tx: Tx, clusterId: string): Promise<boolean> {
   const waiting = await waitingOn(tx.db, clusterId);
   const gone = waiting.filter(
@@ -53,7 +53,7 @@ export async function noteDrops(tx: Tx, clusterId: string): Promise<boolean> {
   return gone.length > 0;
 }
 
-/** With the keys that the cluster has of their person, by name or by its list version. */
+/** Pending drops, with the keys that the cluster has of their person, by name or by its list version. */
 const waitingOn = prepared((db, clusterId: string) =>
   db
     .selectFrom('key_drops as d')
@@ -91,7 +91,7 @@ export async function noteAllDropped(tx: Tx, clusterId: string): Promise<void> {
   await updateRows(tx.db, 'key_drops', waiting, { dropped_at: toTime(tx.now) });
 }
 
-/** The clusters that had a revoked key of the person, and since when (RFC 3339) each does not; null: it still may. */
+/** The clusters that had a revoked key of the person, and when each dropped it (RFC 3339); null: not known to have. */
 export async function listDrops(
   db: Reader,
   userId: string,
@@ -118,7 +118,7 @@ async function listActiveFingerprints(db: Reader, userId: string): Promise<strin
   return (await listActiveKeys(db, userId)).map((key) => key.fingerprint);
 }
 
-/** The same, with when each was registered (RFC 3339). */
+/** The active keys of a person, with when each was registered (RFC 3339). */
 export async function listActiveKeys(
   db: Reader,
   userId: string,
@@ -134,10 +134,10 @@ export async function findSshKeySet(db: Reader, userId: string): Promise<SshKeyS
   return row && inCamelCase(row);
 }
 
-/** What there is before a key is registered: whether it was ever registered, and the person's set and active keys. */
+/** The state before a key is registered: the same key if it ever was, and the person's set and active keys. */
 export async function findBeforeKey(db: Reader, { userId, key }: { userId: string; key: SshPublicKey }) {
   const [taken, set, active] = await Promise.all([
-    // Of an erased person's key nothing else is left.
+    // An erased person's key has nothing else left.
     findRow(db, 'ssh_keys', { fingerprint: key.fingerprint }),
     findSshKeySet(db, userId),
     listActiveFingerprints(db, userId),
@@ -216,7 +216,7 @@ export async function noteKeyUses(
   );
 }
 
-/** When members of an organization logged in last over SSH, with any of their keys; RFC 3339, by their IDs. */
+/** The last SSH login of each member of an organization, with any of their keys; RFC 3339, by their IDs. */
 export async function listLastLogins(db: Reader, organizationId: string): Promise<Map<string, string>> {
   const rows = await db
     .selectFrom('ssh_keys as k')

@@ -1,9 +1,7 @@
 /**
- * The leader: of the servers that share a database, the one that does what is done once for all of them. The database has which
- * one it is, with a fencing token that rises each time a server takes the lead. A server leads for as long as it is seen, and
- * what it writes as the leader is written only while the token is still its own.
- *
- * Where there can be no other server, this one leads, at no cost.
+ * The leader: the one of the servers sharing a database that does what is done once for all of them. The database
+ * records it, with a fencing token that rises each time a server takes the lead. A server leads for as long as it is
+ * seen, and its writes as the leader succeed only while the token is still its own.
  */
 import { serverLifeMs } from '../../domain/server.ts';
 import { databaseTime } from '../engine/engine.ts';
@@ -12,14 +10,14 @@ import { findRow, saveRow, updateRows } from '../engine/rows.ts';
 import { toTime } from '../engine/time.ts';
 import { holdGone, isSeen } from './servers.ts';
 
-/** The lead of this server, from when it takes it until it has ended what it does as the leader. */
+/** The lead of this server, from taking it until its work as the leader has ended. */
 export interface Lead {
   /** Higher than that of each leader before. Undefined where there can be no other server. */
   readonly token: number | undefined;
   /** Its writes fail once another server has taken the lead. */
   readonly store: Store;
   /**
-   * To be called right before a change outside the database, where no transaction checks the token: throws where another
+   * Call it right before a change outside the database, where no transaction checks the token: it throws where another
    * server may lead, by this server's clock or by the database.
    */
   confirm(): Promise<void>;
@@ -34,14 +32,14 @@ export class NotLeaderError extends Error {
   }
 }
 
-/** Where there can be no other server. */
+/** The lead where there can be no other server. */
 export function onlyLead(store: Store): Lead {
   return { token: undefined, store, async confirm() {}, requireTime() {} };
 }
 
 const only = { id: 1 };
 
-/** The store for what the leader does. `onLost` is called when another server turns out to have the lead. */
+/** The store for the leader's work. `onLost` is called when another server turns out to have the lead. */
 export function storeOfLeader(store: Store, token: number, onLost: () => void): Store {
   return {
     ...store,
@@ -68,7 +66,7 @@ export async function findToken({
   return (await findRow(read, 'leader', { ...only, server_id: server.id }))?.token;
 }
 
-/** Whether this server can take the lead: it is its own already, or no live server's. */
+/** Whether this server can take the lead: it has it already, or no live server has it. */
 export async function isLeadFree({ read, server }: Pick<Store, 'read' | 'server'>): Promise<boolean> {
   return isFree(read, server.id, await databaseTime(read));
 }
@@ -84,7 +82,7 @@ async function isFree(db: Reader, serverId: string, now: number): Promise<boolea
   return !other;
 }
 
-/** Takes the lead where it is free; returns the token. Undefined also where this server was itself not seen lately. */
+/** Takes the lead where it is free; returns the token. Undefined also where this server itself was not seen lately. */
 export async function takeLead(tx: Tx): Promise<number | undefined> {
   const now = await databaseTime(tx.db);
   if (!(await isSeen(tx, now))) return undefined;
@@ -97,7 +95,7 @@ export async function takeLead(tx: Tx): Promise<number | undefined> {
   return token;
 }
 
-/** Leaves the lead to the others, if this server has it. */
+/** Gives up the lead, if this server has it. */
 export async function leaveLead({ db, server }: Pick<Tx, 'db' | 'server'>): Promise<void> {
   await updateRows(db, 'leader', { ...only, server_id: server.id }, { server_id: null });
 }

@@ -8,7 +8,7 @@ import { type Counted, countOf, createLimiter, type Kept, type Limits } from '..
 import type { Store, Tx } from '../engine/index.ts';
 import { deleteRows, deleteUpTo, findRow, saveRow } from '../engine/rows.ts';
 
-/** Limits in the database. What a power cut takes back of them is worth no wait for the disk. */
+/** Limits in the database. A power cut may take back the last counts, so no write waits for the disk. */
 export function createSharedLimits(store: Pick<Store, 'write'>): Limits {
   return {
     change(counted, decide) {

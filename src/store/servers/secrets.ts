@@ -1,6 +1,6 @@
 /**
- * The service's own secrets where several servers share the database: in a table, encrypted with a key that is not in it. What
- * is read, is read from the database each time: another server may have changed it.
+ * The service's own secrets where several servers share the database: in a table, encrypted with a key that is not in
+ * it. They are read from the database each time, never cached: another server may have changed one.
  */
 import { DomainError } from '../../domain/error.ts';
 import { type SecretsKey, type SecretsKeys, seal, unseal } from '../../lib/secrets-key.ts';
@@ -10,14 +10,14 @@ import { toTime } from '../engine/time.ts';
 import type { Schema } from '../generated/schema.ts';
 
 export interface Secrets {
-  /** Undefined where there never was one. Throws `invalid_state` where it cannot be read, or is gone. */
+  /** Undefined where there never was one. Throws `invalid_state` where it cannot be read, or was lost. */
   find(name: string): Promise<string | undefined>;
   /**
-   * The one that is there, or else what `make` made, also where several servers make one at once. `by`: the store that writes it,
-   * such as the leader's.
+   * The stored secret, or else the result of `make`, one for all where several servers make it at once. `by`: the
+   * store that writes it, such as the leader's.
    */
   findOrAdd(name: string, make: () => string | Promise<string>, by?: Store): Promise<string>;
-  /** Puts another in its place, made of the one that is there; `undefined` leaves it. Resolves to what is there then. */
+  /** Replaces a secret with the result of `change`; `undefined` leaves it. Resolves to the secret afterwards. */
   change(
     name: string,
     change: (before: string | undefined) => string | undefined,
@@ -25,7 +25,7 @@ export interface Secrets {
   ): Promise<string | undefined>;
 }
 
-/** A secret without what is secret. */
+/** The metadata of a secret. */
 export interface SecretSummary {
   name: string;
   keyId: string;
@@ -35,8 +35,8 @@ export interface SecretSummary {
 }
 
 /**
- * Opens the secrets of a database. Throws `invalid_state` with a sentence where they cannot be read with these keys, or where there
- * were some and they are gone: no other system would know new ones in their place.
+ * Opens the secrets of a database. Throws `invalid_state` with a sentence where they cannot be read with these keys,
+ * or were lost: no other system would know new ones in their place.
  */
 export async function openSecrets(store: Store, given: SecretsKeys): Promise<Secrets> {
   let keys = given;
@@ -46,7 +46,7 @@ export async function openSecrets(store: Store, given: SecretsKeys): Promise<Sec
     return openSecret(keys, row);
   }
 
-  /** The one that the others are encrypted with, so that only a rotation changes it. */
+  /** The key that the other secrets are encrypted with, so that only a rotation changes it. */
   async function keyInUse(db: Reader): Promise<SecretsKey> {
     const used = await listKeyIds(db);
     if (unknownIds(keys, used).length > 0) keys = keys.reread();
@@ -56,9 +56,9 @@ export async function openSecrets(store: Store, given: SecretsKeys): Promise<Sec
 
   async function find(db: Reader, name: string): Promise<{ text: string; version: number } | undefined> {
     const known = await findRow(db, 'secrets', { name });
-    // That there was one is kept apart from the table, which a backup may lack.
+    // A counter outside the table, which a backup may lack, shows that there was one.
     if (!known && !(await findRow(db, 'counters', { name: counterOf(name) }))) return undefined;
-    // Another server may have added it between the two questions.
+    // Another server may have added it between the two queries.
     const row = known ?? (await findRow(db, 'secrets', { name }));
     if (row) return { text: open(row), version: row.version };
     throw goneSecret(name);
@@ -125,8 +125,8 @@ export async function listSecrets(db: Reader): Promise<SecretSummary[]> {
 }
 
 /**
- * Encrypts every secret with `to` that is not yet, in the transaction that it is given. Resolves to how many that were, and how
- * many there are.
+ * Encrypts with `to`, in the given transaction, every secret that is not yet. Resolves to the number of changed
+ * secrets, and of all.
  */
 export async function reencryptSecrets(
   tx: Tx,
@@ -143,7 +143,7 @@ export async function reencryptSecrets(
   return { changed: others.length, all: all.length };
 }
 
-/** All of them, by name. Throws `invalid_state` where one cannot be read. */
+/** All secrets, by name. Throws `invalid_state` where one cannot be read. */
 export async function readSecrets(db: Reader, keys: SecretsKeys): Promise<Map<string, string>> {
   requireKnown(keys, await listKeyIds(db));
   const rows = await listRows(db, 'secrets', {}, 'name');
@@ -165,7 +165,7 @@ function requireKnown(keys: SecretsKeys, used: readonly string[]): void {
   if (unknown.length > 0) throw wrongKey(keys, unknown);
 }
 
-/** Throws `invalid_state` with a sentence where none of the keys is the one, or what is stored was changed. */
+/** Throws `invalid_state` with a sentence where no key fits, or the ciphertext was changed. */
 function openSecret(keys: SecretsKeys, { name, version, key_id: keyId, ciphertext }: Schema['secrets']) {
   const key = keys.keys.find(({ id }) => id === keyId);
   if (!key) throw wrongKey(keys, [keyId]);
@@ -177,7 +177,7 @@ function openSecret(keys: SecretsKeys, { name, version, key_id: keyId, ciphertex
   );
 }
 
-/** None opens in the place of another, nor in that of a later one of its name. */
+/** Binds a ciphertext to its name and version: it decrypts neither as another secret nor as a later version. */
 function purposeOf(name: string, version: number): string {
   return `secret ${version} ${name}`;
 }
@@ -191,7 +191,7 @@ function wrongKey({ source, keys }: SecretsKeys, keyIds: readonly string[]): Dom
   );
 }
 
-/** Encrypts a secret, and puts it in the place of the one of that name. */
+/** Encrypts a secret, and stores it under its name, replacing the one before. */
 export async function putSecret(
   tx: Pick<Tx, 'db' | 'now'>,
   key: SecretsKey,

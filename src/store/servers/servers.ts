@@ -1,6 +1,4 @@
-/**
- * The servers that share the database: who is there by the database's own clock, so that hosts with different times agree.
- */
+/** The servers that share the database: the database's own clock says which are live, so that hosts agree. */
 import { isSimulated } from '../../domain/clusters/cluster.ts';
 import { DomainError } from '../../domain/error.ts';
 import {
@@ -26,16 +24,16 @@ import {
 } from '../engine/rows.ts';
 import { fromTime, toTime } from '../engine/time.ts';
 
-/** What a server says of itself; `directory` stands for its data directory, which no other process has. */
+/** A server's own entry; `directory` stands for its data directory, which no other process has. */
 export interface Entrant {
   name: string;
   version: string;
   directory: string;
-  /** What has to be the same on all servers. */
+  /** Settings that have to be the same on all servers. */
   settings: ServerSettings;
 }
 
-/** Writes this server down as the only one, which leads and has all sessions. */
+/** Registers this server as the only one, which leads and has all sessions. */
 export async function enterAlone(tx: Tx, entrant: Entrant): Promise<void> {
   await tx.db.deleteFrom('servers').execute();
   await updateRows(tx.db, 'open_sessions', {}, { server_id: tx.server.id });
@@ -43,7 +41,7 @@ export async function enterAlone(tx: Tx, entrant: Entrant): Promise<void> {
   await saveRow(tx.db, 'leader', ['id'], { id: 1, server_id: tx.server.id, token: 0 });
 }
 
-/** Writes this server down. One that had the same directory before is certainly gone: it does not lead, and its sessions are this one's. */
+/** Registers this server. An earlier one with the same directory is certainly gone: it does not lead, and its sessions are this one's. */
 export async function enterServer(tx: Tx, entrant: Entrant): Promise<void> {
   const now = await databaseTime(tx.db);
   const { directory } = entrant;
@@ -69,7 +67,7 @@ async function insert({ db, server }: Tx, { settings, ...entrant }: Entrant, now
   await insertRow(db, 'servers', { ...known, started_at: at, seen_at: at });
 }
 
-/** Of those that are gone, only the last ones are named. */
+/** Deletes servers that are gone, except for the last ones. */
 async function forgetMany({ db }: Tx, now: number): Promise<void> {
   const gone = await db
     .selectFrom('servers')
@@ -82,8 +80,8 @@ async function forgetMany({ db }: Tx, now: number): Promise<void> {
 }
 
 /**
- * Says that this server is there, and how its clock is where that was measured, also while another write takes long. False where
- * it is written down no more, and has to enter again.
+ * Updates when this server was seen, and its clock's difference where measured, without waiting for other writes.
+ * False where it is not registered any more, and has to enter again.
  */
 export async function renewServer(
   { writeOwn, read, server }: Pick<Store, 'writeOwn' | 'read' | 'server'>,
@@ -101,15 +99,15 @@ export async function renewServer(
   return rows.length > 0;
 }
 
-/** Whether this server said lately that it is there. */
+/** Whether this server was seen lately. */
 export async function isSeen({ db, server }: Pick<Tx, 'db' | 'server'>, now: number): Promise<boolean> {
   const row = await findRow(db, 'servers', { id: server.id });
   return row !== undefined && row.seen_at > toTime(now - serverLifeMs);
 }
 
 /**
- * Has those that were not seen wait, if they say in this moment that they are there, until another leads: only then can the
- * leader before find out that it does not.
+ * Locks the rows of servers that were not seen, so that one that renews itself at this moment waits until another
+ * leads: only then can the former leader find out that it does not.
  */
 export async function holdGone({ db }: Pick<Tx, 'db'>, now: number): Promise<void> {
   await db
@@ -125,14 +123,14 @@ export async function measureClock(db: Reader, now: () => number): Promise<numbe
   return clockAhead(await databaseTime(db), before, now());
 }
 
-/** Takes this server out, and leaves the lead to the others. */
+/** Removes this server, and gives up the lead. */
 export async function leaveServers(tx: Tx): Promise<void> {
   const { id } = tx.server;
   await updateRows(tx.db, 'leader', { server_id: id }, { server_id: null });
   await deleteRows(tx.db, 'servers', { id });
 }
 
-/** The servers in the order in which they were started; those that are gone for a while as well. */
+/** The servers in the order of their start; those that are gone for a while as well. */
 export async function listServers({
   read: db,
   server,
@@ -147,7 +145,7 @@ export async function listServers({
     .orderBy('s.id')
     .execute();
   return rows.map(({ leader, directory: _, ...row }) => {
-    // The one that asks is there.
+    // The server that asks is live.
     const seenAt = row.id === server.id ? toTime(now) : row.seen_at;
     return {
       ...inCamelCase(row),
@@ -160,20 +158,20 @@ export async function listServers({
   });
 }
 
-/** As far as they can be read: another version may have written them. */
+/** The settings as far as they can be read: another version may have written them. */
 function settingsOf(text: string): ServerSettings {
   const entries = Object.entries(Object(JSON.parse(text)));
   return Object.fromEntries(entries.map(([name, value]) => [name, String(value)]));
 }
 
-/** The name of a server, also of one that is gone for a while; undefined where it is not written down. */
+/** The name of a server, also of one that is gone for a while; undefined where it is not registered. */
 export async function findServer(db: Reader, id: string): Promise<string | undefined> {
   return (await findRow(db, 'servers', { id }))?.name;
 }
 
 /**
- * Throws `invalid_state` where there are simulated clusters and other servers: those clusters live in the data directory of one
- * server.
+ * Throws `invalid_state` where there are simulated clusters and other servers: those clusters live in one server's
+ * data directory.
  */
 export async function refuseSimulated(tx: Tx): Promise<void> {
   if (tx.server.isAlone) return;
