@@ -108,7 +108,7 @@ async function agentKeys(): Promise<AgentKeys> {
     try {
       return [parseSshPublicKey(line, { securityKeys: true }).fingerprint];
     } catch {
-      return []; // of another kind
+      return []; // another key type
     }
   });
   return new Set(keys);

@@ -206,7 +206,7 @@ async function readKey(file: string): Promise<LocalKey | undefined> {
   try {
     return { ...parseSshPublicKey(await readFile(file, 'utf8'), { securityKeys: true }), file };
   } catch {
-    return undefined; // of another kind, or unreadable
+    return undefined; // another key type, or unreadable
   }
 }
 

@@ -210,7 +210,7 @@ function attempt(
     );
     return isSound ? after : undefined;
   } catch {
-    return undefined; // such as an alias to what was replaced
+    return undefined; // for example an alias to a replaced node
   }
 }
 
@@ -223,7 +223,7 @@ function meaningOf(text: string, version?: '1.1' | '1.2'): unknown {
   try {
     return document.errors.length > 0 ? undefined : (document.toJS() ?? {});
   } catch {
-    return undefined; // an alias or a merge key that leads nowhere
+    return undefined; // an unresolved alias or merge key
   }
 }
 

@@ -250,7 +250,7 @@ export function authorization(session: Session, url: URL): [string, string] {
 }
 
 export function nameOf({ name, email }: SignedInUser): string {
-  const address = visibleName(email, 254); // as long as an address may be
+  const address = visibleName(email, 254); // the longest address
   return name ? `${visibleName(name)} <${address}>` : address;
 }
 
@@ -299,7 +299,7 @@ export function homeDirectory(): string {
     try {
       return find();
     } catch {
-      return ''; // an account that the machine does not know, as in a container
+      return ''; // an account without a passwd entry, as in a container
     }
   });
   const home = homes.find((path) => isAbsolute(path));
@@ -310,7 +310,7 @@ export function homeDirectory(): string {
 async function prepareDirectory(directory: string): Promise<void> {
   try {
     await mkdir(directory, { recursive: true, mode: 0o700 });
-    await chmod(directory, 0o700); // it may have been there before, with wider rights
+    await chmod(directory, 0o700); // an existing one may have wider permissions
   } catch (error) {
     throw failure(`The session cannot be kept in ${directory}: ${messageOf(error)}.`, error);
   }

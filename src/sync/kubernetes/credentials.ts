@@ -44,7 +44,7 @@ interface ExecStatus {
   expirationTimestamp?: string;
 }
 
-/** The first would send an administrator's credentials to any server; the others are sign-ins that API servers have removed. */
+/** `insecure…` would send administrators' credentials to any server; API servers removed `auth-provider` and `username`. */
 const unsupported = [
   'insecure-skip-tls-verify',
   'auth-provider',

@@ -1,8 +1,8 @@
 /**
- * Slurm accounting, from the controller: one account an organization, one association a person, in few calls. An association holds
- * what the site set for the person and what they used of their share, so that it goes only with the person: who has no key for
- * a while keeps it, closed by GrpSubmitJobs=0, and GrpJobs=0 where a QOS has a GrpSubmitJobs that holds in its place. These are no
- * limits that a site sets for one person (MaxSubmitJobs and MaxJobs are), so that there is nothing to remember.
+ * Slurm accounting, run on the controller: one account for each organization, one association for each person, in few calls.
+ * An association has the site's settings for the person and their used share, so it is deleted only with the person. A person
+ * without a key keeps it, closed by GrpSubmitJobs=0, and by GrpJobs=0 where a QOS overrides that with its own GrpSubmitJobs.
+ * Sites do not set these for one person (they set MaxSubmitJobs and MaxJobs), so no former value must be remembered.
  */
 export const accounting = String.raw`
 manager() { timeout 30 sacctmgr "$@" < /dev/null 2> "$T/manager" 9>&-; }

@@ -1,4 +1,4 @@
-/** Unix accounts on a host: made, changed, locked; and what is there already and is not ours. */
+/** Unix accounts on a host: creates, changes and locks ours, and finds existing accounts that are not ours. */
 export const accounts = String.raw`
 # The account files of a host (passwd, group, shadow, gshadow, subuid, subgid), edited for any number of people in one go.
 # useradd and usermod flush the disk about twenty times for one person, so that two hundred people took minutes.

@@ -1,7 +1,7 @@
 /**
- * Slurm configuration on a host: rendered over the site's own files, tried out in a copy, and put in place whole. What was
- * there before is kept until Slurm has shown that it runs with the new one (restart.ts). And the scripts that
- * Slurm or a start of the host runs.
+ * Slurm configuration on a host: rendered over the site's own files, tried out in a copy, and replaced whole. The former
+ * files are kept until Slurm has shown that it runs with the new ones (restart.ts). Also the scripts that Slurm or a start of
+ * the host runs.
  */
 export const configuration = String.raw`
 # Our part of a Slurm configuration file: a block at its end between two marks. A line of the site's that sets the same

@@ -1,4 +1,4 @@
-/** The order of steps in each kind of script, and what a host reports at the end. */
+/** The steps of each kind of script, in order, and the report of a host at the end. */
 export const main = String.raw`
 # What a host is like now: what is in force, what has drifted, and on the controller the state of Slurm. Changes nothing.
 logins() { awk -F '\t' '$3 == "ready" { print $1 }' "$T/ours" | sort; }

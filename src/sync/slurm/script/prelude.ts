@@ -1,7 +1,7 @@
 /**
- * What every script begins with. Scripts are POSIX sh; they take the wanted state as lines of data, never as code, and write
- * a report of lines, both with tabs between fields. What is ours on a host is noted below /var/lib/andromeda-slurm/<cluster>,
- * which is root's alone.
+ * The start of every script. Scripts are POSIX sh. They read the wanted state as lines of data, never as code, and write a
+ * report of lines; fields of both are separated by tabs. /var/lib/andromeda-slurm/<cluster>, which only root can read,
+ * records what is ours on a host.
  */
 export const prelude = String.raw`
 umask 077

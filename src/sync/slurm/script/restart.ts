@@ -1,4 +1,4 @@
-/** Restarts of services on a host, and the watch over a new configuration: it stays only when Slurm comes back with it. */
+/** Restarts services on a host and watches a new configuration, which stays only if Slurm comes back with it. */
 export const restart = String.raw`
 answers() { case $(timeout 10 scontrol ping 2> /dev/null) in *'is UP'*) ;; *) return 1 ;; esac; }
 comes_back() {
