@@ -1,19 +1,19 @@
 /**
- * The live stream (server-sent events): topics of what changed, for each person those that they may receive. A topic names
- * something that a person may read; its new state they read by an operation of the APIs, which checks their permissions again.
- * No event is kept: a page that was disconnected reads everything again.
+ * The live stream (server-sent events) sends each person the topics that changed, if they may read them. A topic carries no
+ * data: the page reads the new state by an operation of the APIs, which checks permissions again. No event is kept: a
+ * page that was disconnected reads everything again.
  *
  *     me                 the person, their keys and memberships
  *     sign-ins           the browsers that they are signed in with
  *     organization/ID    an organization that they belong to      members/ID    its members
- *     requests           what they asked for                  requests/ORG  what members of one ask for, for people who decide
+ *     requests           their access requests                    requests/ORG  members' requests, for those who decide them
  *     cluster/UUID       a cluster that they may see or use, or whose access list they may see
  *     installation       for operators: anything that they see
- *     ssh-sessions       for operators: who is logged in           my-ssh-sessions   for the person: their own sessions
+ *     ssh-sessions       for operators: everyone's SSH sessions   my-ssh-sessions   the person's own SSH sessions
  *     everything         too many changes to list
  *
- * The number of streams is limited, per person and in total. Each carries a heartbeat and ends after a while, so that a
- * reader that is gone, or never reads, holds no memory for long.
+ * The number of streams is limited, per person and in total. Each carries a heartbeat and ends after a time limit, so that
+ * a client that is gone, or never reads, holds no memory for long.
  */
 import type { ServerResponse } from 'node:http';
 import { isInService } from '../../domain/clusters/cluster.ts';
@@ -46,11 +46,11 @@ interface Stream {
   close(): void;
 }
 
-/** Changes that come within this are sent together. */
+/** Changes within this window are sent together. */
 const gatherMs = 150;
 const betweenViewsMs = 1_000;
 const reportedMs = 2_000;
-/** Sessions that open and end within this are announced together: a busy gateway has dozens a second. */
+/** SSH sessions that open and end within this window are announced together: a busy gateway has dozens a second. */
 const sessionsMs = 2_000;
 const heartbeatMs = 10_000;
 const longestMs = 15 * 60_000;
@@ -79,7 +79,7 @@ export function createEvents(options: EventsOptions) {
   }, heartbeatMs).unref();
 
   return {
-    /** Answers with a stream. Throws `service_unavailable` where there are too many. */
+    /** Answers with a stream. Throws `service_unavailable` where too many are open. */
     async open(session: OpenSession, response: ServerResponse): Promise<void> {
       const { userId } = session;
       if (streams.size >= most) {
@@ -88,12 +88,12 @@ export function createEvents(options: EventsOptions) {
       const view = await viewOf(store.read, userId, now());
       if (response.destroyed) return;
       const own = [...streams].filter((one) => one.session.userId === userId);
-      // A page that closed without notice may still count: the oldest is closed.
+      // The stream of a page that vanished may still count, so the oldest is closed.
       if (own.length >= mostOfPerson) own[0]?.close();
       response.writeHead(200, {
         'Content-Type': 'text/event-stream; charset=utf-8',
         'Cache-Control': 'no-store',
-        // A proxy in front passes each line on as it comes.
+        // Turns off the buffer of a proxy in front.
         'X-Accel-Buffering': 'no',
       });
       send(addStream(streams, { session, response, view }), 'event: open\ndata: {}\n\n');
@@ -135,7 +135,7 @@ function send(stream: Stream, text: string): void {
   else response.write(text);
 }
 
-/** Gathers what is announced within a time, and sends it together. Returns how to stop. */
+/** Gathers items for `ms` and sends them together. Returns a function that stops this. */
 function createSender<Item>(
   options: EventsOptions,
   streams: ReadonlySet<Stream>,
@@ -185,7 +185,7 @@ async function sendTopics(
   if (!changed || changed.people.has(userId) || changed.browsersOf.has(userId)) {
     const isOpen = await options.sessions.isOpen(session).catch(() => undefined);
     if (isOpen === false) send(stream, 'event: signed-out\ndata: {}\n\n');
-    // When this cannot be determined, the page asks again as it opens the next stream.
+    // If the issuer does not answer, the stream closes; opening the next one checks the session again.
     if (!isOpen) return stream.close();
   }
   const why = changed ? concerns(view, changed) : 'own';
@@ -201,7 +201,7 @@ async function sendTopics(
   if (topics.length > 0) send(stream, `event: changed\ndata: ${JSON.stringify([...new Set(topics)])}\n\n`);
 }
 
-/** Clusters change often, and each change may be of a grant: changes within `waitMs` are handled together. */
+/** Clusters change often, and any change may concern a grant: changes within `waitMs` are handled together. */
 function sendLater(options: EventsOptions, stream: Stream, changed: Changed, waitMs: number): void {
   stream.later = stream.later ? merge(stream.later, changed) : changed;
   stream.timer ??= setTimeout(() => {
@@ -217,12 +217,12 @@ async function renewView({ store, now }: EventsOptions, stream: Stream): Promise
   stream.view = await viewOf(store.read, stream.session.userId, now());
 }
 
-/** A grant ends by itself, and no change says so. */
+/** Renews the view once a grant has expired: no change announces that. */
 async function requireView(options: EventsOptions, stream: Stream): Promise<void> {
   if (stream.view.until <= options.now()) await renewView(options, stream);
 }
 
-/** Sends which clusters reported, also when nothing is new: a page must know which clusters' state is fresh and which is stale. */
+/** Sends the IDs of clusters that reported, even without news: pages distinguish fresh state from stale state. */
 async function sendReports(
   options: EventsOptions,
   streams: ReadonlySet<Stream>,
@@ -257,10 +257,10 @@ interface View {
   userId: string;
   organizations: ReadonlySet<string>;
   managed: ReadonlySet<string>;
-  /** Clusters that they may see or use, and those in service on which they follow the members that they manage, by ID. */
+  /** IDs of the clusters that they may see or use, and of those in service whose access they see as managers. */
   clusters: ReadonlySet<string>;
   isStaff: boolean;
-  /** When the first grant that it rests on ends by itself, in ms since 1970. */
+  /** When the first of the person's grants expires, in ms since 1970. */
   until: number;
 }
 
@@ -280,7 +280,7 @@ async function viewOf(db: Reader, userId: string, now: number): Promise<View> {
     const isOfClusters = [...(held?.permissions ?? [])].some((key) => key.startsWith('clusters.'));
     if (!isManager && !isOfClusters) continue;
     for (const cluster of await listOrganizationClusters(db, organizationId)) {
-      // Of the others, the list of access (`listMemberAccess`) says nothing.
+      // `listMemberAccess` lists no access to clusters that are out of service.
       if (isOfClusters || isInService(cluster)) clusters.add(cluster.id);
     }
   }
@@ -301,11 +301,11 @@ interface Changed {
   people: ReadonlySet<string>;
   /** People whose sign-ins to the console changed. */
   browsersOf: ReadonlySet<string>;
-  /** People who asked for something, or whose requests were decided, and where. */
+  /** People whose access requests were made or decided, and the organizations of these requests. */
   askers: ReadonlySet<string>;
   askedIn: ReadonlySet<string>;
   organizations: ReadonlySet<string>;
-  /** Those of which something was decided or reported. */
+  /** Clusters that reported, or that a decision changed (settings, grants); `decided` has only the latter. */
   clusters: ReadonlySet<string>;
   decided: ReadonlySet<string>;
   organizationsOfPeople: ReadonlySet<string>;
@@ -314,7 +314,7 @@ interface Changed {
 const mostPeople = 200;
 const newSet = () => new Set<string>();
 
-/** Undefined where there are too many to look at one by one, or everything may have changed. */
+/** Returns undefined where there are too many changes to check one by one, or everything may have changed. */
 async function gather(db: Reader, changes: readonly Heard<'consoleTopics'>[]): Promise<Changed | undefined> {
   if (changes.some((change) => change.kind === 'everything')) return undefined;
   const [people, browsersOf, askers, askedIn] = [newSet(), newSet(), newSet(), newSet()];
@@ -352,7 +352,7 @@ function topicsFor(view: View, changed: Changed): string[] {
   ];
 }
 
-/** Whether these changes can change the person's view: their own do; those of clusters may, by a grant. */
+/** Why a person's view must be renewed: a change of their `own` data, or of a `cluster`, which may concern a grant. */
 function concerns(view: View, { people, organizations, decided }: Changed): 'own' | 'cluster' | undefined {
   const isOwn = people.has(view.userId) || [...organizations].some((id) => view.organizations.has(id));
   if (isOwn) return 'own';

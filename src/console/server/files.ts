@@ -1,11 +1,11 @@
-/** The files of the pages. A page that lacks a part of itself, as after an upgrade, loads itself anew, once (the router's `lazyRouteComponent`). */
+/** The files of the pages. A page whose modules are gone, as after an upgrade, reloads once (the router's `lazyRouteComponent`). */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { DomainError } from '../../domain/error.ts';
 import type { ConsoleFile } from '../../lib/packaging.ts';
 
 export type Files = () => Promise<ReadonlyMap<string, ConsoleFile>>;
 
-/** The name of the page in the files; every address that is no file is a place in it. */
+/** The file of the page. Every address that is no file is an address of the page. */
 const page = 'index.html';
 
 export async function sendFile(
@@ -38,7 +38,7 @@ export async function sendFile(
   response.end(request.method === 'HEAD' ? undefined : body);
 }
 
-/** The smaller first, of what there is and the browser reads. */
+/** The smallest encoding that the file has and the browser accepts. */
 function encodingFor(file: ConsoleFile, accepted = ''): 'br' | 'gzip' | undefined {
   const names = accepted.split(',').map((one) => one.split(';')[0]?.trim());
   return (['br', 'gzip'] as const).find((name) => file[name] && names.includes(name));

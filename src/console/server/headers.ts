@@ -1,10 +1,10 @@
-/** What every answer of the console carries, and what a browser must send to be answered at all. */
+/** Headers of the console's responses, and the headers that it requires of a request from a page. */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { errorReply } from '../../api/http/errors.ts';
 import { DomainError } from '../../domain/error.ts';
 import { sendJson } from '../../lib/response.ts';
 
-/** Files and calls of this origin only; no inline code, no markup made by scripts, in no frame. */
+/** Allows files and calls of this origin only: no inline code, no markup made by scripts, no frame around a page. */
 const policy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -29,12 +29,12 @@ const pageHeaders = {
   'Permissions-Policy': 'camera=(), geolocation=(), microphone=(), usb=()',
 };
 
-/** The header that only our own pages send: a form or a link on another site cannot. */
+/** Only our own pages send this header: a form or a link on another site cannot. */
 const ownHeader = 'x-andromeda-console';
 
 /**
- * Throws `forbidden` for what did not come from one of our pages. A browser says where a request comes from, and no script
- * can change that (Fetch Metadata); one that does not say so is too old.
+ * Throws `forbidden` for a request that no page of ours sent. Browsers send the site that a request comes from, and no
+ * script can change that (Fetch Metadata); browsers that do not send it are too old.
  */
 export function requireOwnPage(request: IncomingMessage): void {
   const { headers } = request;
@@ -59,7 +59,7 @@ export function redirect(response: ServerResponse, location: string, cookies: st
   response.end();
 }
 
-/** As the APIs refuse. Returns whether the log should have the error. */
+/** Answers as the APIs do. Returns whether to log the error. */
 export function sendError(response: ServerResponse, error: unknown): boolean {
   const { status, headers, body, unexpected } = errorReply(error);
   if (response.headersSent) {

@@ -1,18 +1,18 @@
 /**
- * The web console: the pages, and the server that stands behind them for the browser ("backend for the frontend", RFC
- * 10017). Owns the sign-in of a browser, its session, the live stream and the files of the pages. Decides nothing: a
- * page reads and writes through the two APIs, whose applications are handed in and called in this process with the
- * person's own token. The token never reaches the browser, which holds a cookie and nothing else.
+ * The web console: its pages, and their server ("backend for the frontend", RFC 10017). The server owns the sign-in of a
+ * browser, its session, the live stream and the files of the pages. It authorizes nothing: a page reads and writes through
+ * the two APIs, whose applications are passed in and called in this process with the person's own token. The token never
+ * reaches the browser, which holds only a cookie.
  *
- *     GET  /…                       the page, for every address of it; its files in /assets    files.ts
- *     GET  /download, …             the clients that people are offered                        ../clients, handed in
+ *     GET  /…                       the page, at each of its addresses; its files in /assets   files.ts
+ *     GET  /download, …             the client programs that people download                   ../clients, passed in
  *     GET  /sign-in, /in            → the issuer → GET /sign-in/callback → the page            sign-in.ts
- *     POST /sign-out                ends the session; answers where the issuer ends its own    sign-in.ts
- *     GET  /session, /sessions      who is signed in, and with which browsers                  index.ts
+ *     POST /sign-out                ends the session; answers with the issuer's sign-out page  sign-in.ts
+ *     GET  /session, /sessions      the person, and the browsers they are signed in with       index.ts
  *     ANY  /api/business/…, /api/platform/…    the APIs                                        index.ts
- *     GET  /events                  what changed, as it happens                                events.ts
+ *     GET  /events                  changes, as they happen                                    events.ts
  *
- * The pages themselves are in app, which is built for browsers and imported by nothing here.
+ * The pages are in app, which is built for browsers; no file of the server imports it.
  */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { DomainError } from '../../domain/error.ts';
@@ -34,7 +34,7 @@ import { createSignInRoutes, type SignInOptions } from './sign-in.ts';
 
 export interface ConsoleOptions extends Omit<RoutesOptions, 'issuer' | 'sessions' | 'events'> {
   issuer: Omit<IssuerClientOptions, 'redirectUri' | 'signedOutUri' | 'now'>;
-  /** The person whom an Authorization header is; throws `unauthorized`. */
+  /** Resolves to the ID of the person whose token an Authorization header carries. Throws `unauthorized`. */
   authenticate(authorization: string): Promise<string>;
 }
 
@@ -76,7 +76,7 @@ async function callApi(
     throw new DomainError('not_found', 'There is no such address here.');
   }
   const { authorization } = await sessions.of(request);
-  // Gone while its tokens were renewed.
+  // The client disconnected while the tokens were renewed.
   if (request.destroyed && !request.complete) return void response.destroy();
   request.url = (request.url ?? '').slice(`/api/${name}`.length);
   request.headers.authorization = authorization;
@@ -93,7 +93,6 @@ interface RoutesOptions extends SignInOptions {
   proxies: TrustedProxies;
 }
 
-/** What holds a stream or leads to the issuer. */
 const onlyGet = new Set(['/in', '/sign-in', '/sign-in/callback', '/events']);
 
 function createRoutes(options: RoutesOptions): RequestListener {
@@ -135,7 +134,7 @@ function createRoutes(options: RoutesOptions): RequestListener {
     handle(request, response).catch((error: unknown) => {
       if (request.destroyed && !request.complete) return response.destroy();
       const path = (request.url ?? '').split('?')[0] ?? '';
-      // The cookie stays: by the time that this answer arrives, it may be that of a newer session.
+      // The cookie is kept: by the time this answer arrives, the browser may have that of a newer session.
       if (sendError(response, error)) {
         log.error('console.request.failed', { path, error });
       }

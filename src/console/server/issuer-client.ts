@@ -1,4 +1,4 @@
-/** The issuer as the console's client sees it (openid-client): sign-in, refresh, sign-out. Loaded by the first sign-in. */
+/** The console as a client of the issuer: sign-in, refresh, sign-out. The first sign-in loads openid-client. */
 import type { ClientAuth, TokenEndpointResponse } from 'openid-client';
 import { DomainError, SignInRefusal } from '../../domain/error.ts';
 import { clockToleranceMs } from '../../lib/clock.ts';
@@ -10,14 +10,14 @@ export interface IssuerClientOptions {
   clientSecret: string;
   scopes: readonly string[];
   target?: Target;
-  /** How the issuer's endpoints are called: over HTTP or, where it is a part of this process, without. */
+  /** Calls the issuer's endpoints: over HTTP, or in this process where the issuer is a part of it. */
   fetch: typeof fetch;
   redirectUri: string;
   signedOutUri: string;
   now(): number;
 }
 
-/** What tokens are asked for, as parameters of a request (RFC 8707). */
+/** The API that requested tokens are for, as parameters of a request (RFC 8707). */
 type Target = { resource?: string };
 
 export interface Tokens {
@@ -30,30 +30,30 @@ export interface Tokens {
   target?: Target | undefined;
 }
 
-/** What a browser must bring back with its code. */
-export interface Pending {
+/** The checks of an authorization request, which the browser must bring back with its code. */
+export interface SignInChecks {
   state: string;
   nonce: string;
   verifier: string;
-  /** How long ago the person may have proved who they are, in ms; left out: as the issuer likes. */
+  /** The oldest authentication that is accepted, in ms; undefined: the issuer decides. */
   maxAgeMs?: number | undefined;
   target?: Target | undefined;
 }
 
 export interface IssuerClient {
-  /** Where a browser is sent, and what to keep until it is back. The person signs in anew where the last time is longer ago. */
-  begin(maxAgeMs: number | undefined, target?: Target): Promise<{ url: string; pending: Pending }>;
-  /** The tokens for the address that a browser came back to. Throws `unauthorized` where it brings no good code. */
-  finish(callback: URL, pending: Pending): Promise<Tokens>;
-  /** New tokens. Throws `unauthorized` where the issuer gives none any more. */
+  /** Returns the issuer's URL for the browser, and the checks to keep until it returns. `maxAgeMs` as in `SignInChecks`. */
+  begin(maxAgeMs: number | undefined, target?: Target): Promise<{ url: string; pending: SignInChecks }>;
+  /** Exchanges the code in the callback's URL for tokens. Throws `unauthorized` for an invalid code. */
+  finish(callback: URL, pending: SignInChecks): Promise<Tokens>;
+  /** Refreshes the tokens. Throws `unauthorized` where the issuer refuses. */
   refresh(refreshToken: string, target: Target | undefined): Promise<Tokens>;
-  /** Where the issuer's own session is ended; undefined where it has no such page. The refresh token is revoked. */
+  /** Revokes the refresh token. Returns the URL of the issuer's sign-out page; undefined where it has none. */
   end(tokens: Tokens): Promise<string | undefined>;
 }
 
 export const timeoutSeconds = 10;
 
-/** Nothing is fetched before it is needed. Every function throws `integration_unavailable` while the issuer is away. */
+/** Discovery waits for the first call. Every function throws `integration_unavailable` while the issuer is unreachable. */
 export function createIssuerClient(options: IssuerClientOptions): IssuerClient {
   let opened: ReturnType<typeof discover> | undefined;
 
@@ -75,7 +75,7 @@ export function createIssuerClient(options: IssuerClientOptions): IssuerClient {
       const ask = () => client.refreshTokenGrant(config, refreshToken, target);
       const answer = orRevoke(ask, (token) => revoke(opened, token));
       const tokens = tokensOf(await answer.catch((error: unknown) => refuse(client, error)));
-      // It may keep the one that it gave before (RFC 6749, 6).
+      // Without a new refresh token, the earlier one stays valid (RFC 6749, 6).
       return { ...tokens, refreshToken: tokens.refreshToken ?? refreshToken, target };
     },
     async end({ refreshToken, idToken }) {
@@ -102,14 +102,14 @@ async function discover({ issuer, clientId, clientSecret, fetch }: IssuerClientO
     {
       timeout: timeoutSeconds,
       [client.customFetch]: notingTokens(fetch) as never,
-      // An issuer on loopback; the configuration decides which issuer is trusted.
+      // Plain HTTP is for an issuer on loopback; the configuration decides which issuer is trusted.
       ...(issuer.startsWith('http:') && { execute: [client.allowInsecureRequests] }),
     },
   );
   return { client, config };
 }
 
-/** HTTP Basic, or a form where the issuer takes no other, or may not decode what Basic encodes (RFC 6749, 2.3.1). */
+/** HTTP Basic; a form where the issuer takes only that, or may not decode what Basic encodes (RFC 6749, 2.3.1). */
 function authentication(
   client: typeof import('openid-client'),
   clientId: string,
@@ -125,13 +125,13 @@ function authentication(
   };
 }
 
-type Opened = Awaited<ReturnType<typeof discover>>;
+type OpenIssuer = Awaited<ReturnType<typeof discover>>;
 
 async function authorize(
-  { client, config }: Opened,
+  { client, config }: OpenIssuer,
   { scopes, redirectUri }: IssuerClientOptions,
-  { maxAgeMs, target }: Pick<Pending, 'maxAgeMs' | 'target'>,
-): Promise<{ url: string; pending: Pending }> {
+  { maxAgeMs, target }: Pick<SignInChecks, 'maxAgeMs' | 'target'>,
+): Promise<{ url: string; pending: SignInChecks }> {
   const [state, nonce, verifier] = [
     client.randomState(),
     client.randomNonce(),
@@ -150,12 +150,12 @@ async function authorize(
   return { url: url.href, pending: { state, nonce, verifier, maxAgeMs, target } };
 }
 
-/** Never awaited: what the token was for has ended here in any case, and at an unreachable issuer it expires by itself. */
-async function revoke({ client, config }: Opened, token: string): Promise<void> {
+/** Callers do not wait: the session has ended here, and a token that an unreachable issuer keeps expires by itself. */
+async function revoke({ client, config }: OpenIssuer, token: string): Promise<void> {
   if (config.serverMetadata().revocation_endpoint !== undefined) await client.tokenRevocation(config, token);
 }
 
-function exchange(opened: Opened, callback: URL, pending: Pending, now: number): Promise<Tokens> {
+function exchange(opened: OpenIssuer, callback: URL, pending: SignInChecks, now: number): Promise<Tokens> {
   const { client, config } = opened;
   const { state, nonce, verifier, maxAgeMs, target } = pending;
   const checks = { expectedState: state, expectedNonce: nonce, pkceCodeVerifier: verifier };
@@ -170,7 +170,7 @@ function exchange(opened: Opened, callback: URL, pending: Pending, now: number):
     const tokens = { ...tokensOf(answer), target };
     const { sub } = answer.claims() ?? {};
     const { subject_types_supported: subjects = ['public'] } = config.serverMetadata();
-    // Where a person always has another `sub` for each client, the two may differ.
+    // With pairwise subjects, a person's `sub` differs by client, so the two may differ.
     if (subjects.includes('public') && (subjectOf(tokens.accessToken) ?? sub) !== sub)
       throw new DomainError('unauthorized', 'The identity provider gave the tokens of two people.');
     requireRecent(tokens, maxAgeMs, now);
@@ -179,13 +179,13 @@ function exchange(opened: Opened, callback: URL, pending: Pending, now: number):
   return orRevoke(ask, (token) => revoke(opened, token));
 }
 
-/** OpenID Connect Core 1.0, 3.1.3.7. Of an issuer that does not say when, no time counts as a sign-in (`signedInAt`). */
+/** OpenID Connect Core 1.0, 3.1.3.7. Without `auth_time` from the issuer, `signedInAt` is undefined and nothing is checked. */
 function requireRecent({ signedInAt }: Tokens, maxAgeMs: number | undefined, now: number): void {
   if (maxAgeMs !== undefined && signedInAt !== undefined && signedInAt < now - maxAgeMs - clockToleranceMs)
     throw new SignInRefusal('too_old', 'The person has signed in too long ago, and was not asked anew.');
 }
 
-/** Whose an access token is, where it is a JWT; its signature is verified by what takes it. */
+/** The `sub` of an access token that is a JWT. The API that accepts the token verifies its signature. */
 function subjectOf(token: string): unknown {
   try {
     return JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString('utf8')).sub;
@@ -205,7 +205,7 @@ function tokensOf(answer: TokenEndpointResponse & { claims?(): { auth_time?: num
   };
 }
 
-/** An answer in OAuth's form, or one that does not belong to the sign-in, is a refusal; anything else is no answer. */
+/** An OAuth error and an answer to another sign-in are refusals. Any other error means that the issuer is unreachable. */
 function refuse(client: typeof import('openid-client'), error: unknown): never {
   const isAnswer =
     (error instanceof client.ResponseBodyError && error.status < 500) ||
@@ -216,7 +216,7 @@ function refuse(client: typeof import('openid-client'), error: unknown): never {
   throw issuerFault(error, 'this server') ?? new DomainError('unauthorized', message, { cause: error });
 }
 
-/** What the library throws for a callback, or an ID token, of another sign-in. */
+/** Codes of the errors that the library throws for a callback, or an ID token, of another sign-in. */
 const belongs = new Set([
   'OAUTH_INVALID_RESPONSE',
   'OAUTH_JWT_CLAIM_COMPARISON_FAILED',

@@ -2,8 +2,8 @@
  * Sessions of browsers. A cookie carries 32 random bytes. The database stores their SHA-256, and the tokens, encrypted with
  * a key made from those bytes: a reader of the database gets nothing that the console or an API would accept.
  *
- * A session ends after an hour without use, after twelve hours in any case, when it is ended here, and when the person's
- * token is refused: they were deactivated, or have a new password.
+ * A session ends after an hour without use, after twelve hours in any case, when the person ends it, and when their token
+ * is refused: they were deactivated, or have a new password.
  */
 import { createHash, randomBytes } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
@@ -29,25 +29,25 @@ import { type IssuerClient, type Tokens, timeoutSeconds } from './issuer-client.
 const minute = 60_000;
 export const idleMs = 60 * minute;
 export const longestMs = 12 * 60 * minute;
-/** How often a use is stored. */
+/** A session's last use is stored at most this often. */
 const touchMs = minute;
 const renewMs = 30_000;
-/** How long other servers wait for the one that renews the tokens by two requests, and how often they look. */
+/** The lease of a renewal, which takes two requests to the issuer; the other servers poll for its end. */
 const renewingMs = 3_000 * timeoutSeconds;
 const renewPollMs = 100;
 const usualTokenMs = 5 * minute;
 
-interface Kept extends Tokens {
+/** The tokens of a session, as its row stores them encrypted. */
+interface Sealed extends Tokens {
   /** Ms since 1970. */
   expiresAt: number;
 }
 
-/** A session with what its cookie opens. */
-interface Held {
+/** A session with its tokens, and the secret of its cookie, which decrypts them and later ones. */
+interface Unsealed {
   session: ConsoleSession;
-  /** Opens its tokens, also those that come later. */
   secret: Buffer;
-  kept: Kept;
+  kept: Sealed;
 }
 
 export interface OpenSession extends Pick<ConsoleSession, 'id' | 'userId' | 'createdAt' | 'seenAt'> {
@@ -66,12 +66,12 @@ export interface SessionsOptions {
 
 const signedOut = () => new DomainError('unauthorized', 'You are not signed in, or your session has ended.');
 
-/** The header with the person whom a page shows: it must not act as another who has signed in in this browser since. */
+/** A page sends the ID of the person it shows: it must not act as another, who signed in with this browser since. */
 const shownPerson = 'x-andromeda-person';
 const another = () =>
   new DomainError('unauthorized', 'Another person has signed in with this browser. Reload the page.');
 
-/** Whether it resolves, rather than throws `unauthorized`. */
+/** Resolves to false where `answer` rejects with `unauthorized`; rethrows any other error. */
 export function isAuthorized(answer: Promise<unknown>): Promise<boolean> {
   return answer.then(
     () => true,
@@ -93,14 +93,13 @@ export function isOver(
   return now - createdAt >= longestMs || now - seenAt >= idleMs;
 }
 
-/** Before when a session was made, or used last, that is over. */
+/** Sessions that were created before `created`, or last used before `seen`, are over. In ms since 1970. */
 export function consoleSessionsEnd(now: number): { created: number; seen: number } {
   return { created: now - longestMs, seen: now - idleMs };
 }
 
 export type Sessions = ReturnType<typeof createSessions>;
 
-/** More cookies of the name are not looked at. */
 const mostCookies = 8;
 
 export function createSessions(options: SessionsOptions) {
@@ -114,12 +113,12 @@ export function createSessions(options: SessionsOptions) {
   const renew = createRenewal(options);
 
   return {
-    /** Opens one; resolves to the Set-Cookie header. Throws `unauthorized` for a token that the APIs would refuse. */
+    /** Resolves to the person's ID and the Set-Cookie header. Throws `unauthorized` for a token that the APIs would refuse. */
     async create(tokens: Tokens, from: { address: string; program: string }) {
       const { userId, secret } = await createSession(options, tokens, from);
       return { userId, cookie: cookies.write('', secret.toString('base64url')) };
     },
-    /** The session of a request, which counts as a use unless the page says that it is idle. Throws `unauthorized`. */
+    /** The session of a request. The request counts as a use unless its page is idle. Throws `unauthorized`. */
     async of(request: IncomingMessage): Promise<OpenSession> {
       const held = await findOf(store, cookies, request);
       if (!held || isOver(held.session, now())) throw signedOut();
@@ -132,7 +131,7 @@ export function createSessions(options: SessionsOptions) {
         await store.write((tx) => touchConsoleSession(tx, id), { flush: false });
       return { id, userId, createdAt, seenAt: isUsed ? now() : seenAt, authorization, secret: held.secret };
     },
-    /** Whether it has not ended, and its tokens are accepted. Throws `integration_unavailable` where the issuer does not answer. */
+    /** Whether the session has not ended and its tokens are accepted. Throws `integration_unavailable` without the issuer. */
     async isOpen({ secret }: Pick<OpenSession, 'secret'>): Promise<boolean> {
       const held = await findHeld(store, secret);
       if (!held || isOver(held.session, now())) return false;
@@ -154,11 +153,11 @@ async function createSession(
   { address, program }: { address: string; program: string },
 ) {
   const userId = await authenticate(`Bearer ${tokens.accessToken}`).catch((error: unknown) => {
-    // Nothing of a sign-in that is refused stays good.
+    // A refused sign-in leaves no valid token.
     issuer.end(tokens).catch(() => {});
     throw error;
   });
-  // The person came by themselves just now, whatever the access token says of it.
+  // The ID token's `auth_time` counts, or now, whatever the access token says.
   await recordSignIn(store, userId, Math.min(tokens.signedInAt ?? now(), now()));
   const secret = randomBytes(32);
   const id = idOf(secret);
@@ -172,7 +171,7 @@ async function findOf(
   store: Store,
   cookies: ReturnType<typeof createConsoleCookies>,
   request: IncomingMessage,
-): Promise<Held | undefined> {
+): Promise<Unsealed | undefined> {
   const own = cookies.read(request).filter(({ label }) => label === '');
   for (const { value } of own.slice(0, mostCookies)) {
     const held = await findHeld(store, Buffer.from(value, 'base64url'));
@@ -181,15 +180,15 @@ async function findOf(
   return undefined;
 }
 
-async function findHeld(store: Store, secret: Buffer): Promise<Held | undefined> {
+async function findHeld(store: Store, secret: Buffer): Promise<Unsealed | undefined> {
   if (secret.length !== 32) return undefined;
   const session = await findConsoleSession(store.read, idOf(secret));
-  const kept = session && (unseal(session.sealed, secret, session.id) as Kept | undefined);
+  const kept = session && (unseal(session.sealed, secret, session.id) as Sealed | undefined);
   return kept && { session, secret, kept };
 }
 
-/** The Authorization header of these tokens, once they are accepted; the session ends where they are refused. */
-async function authorized(options: SessionsOptions, session: ConsoleSession, kept: Kept): Promise<string> {
+/** Returns the Authorization header of the tokens once they are accepted. Refused tokens end the session. */
+async function authorized(options: SessionsOptions, session: ConsoleSession, kept: Sealed): Promise<string> {
   const authorization = `Bearer ${kept.accessToken}`;
   const userId = await options.authenticate(authorization).catch(async (error: unknown) => {
     if (isUnauthorized(error)) await remove(options, session, error);
@@ -199,19 +198,19 @@ async function authorized(options: SessionsOptions, session: ConsoleSession, kep
   return authorization;
 }
 
-/** Renews tokens that are about to expire, once for all waiting requests of a session, on any server. */
+/** Renews tokens that are about to expire: one refresh for all waiting requests of a session, on all servers. */
 function createRenewal(options: SessionsOptions) {
   const { store, now } = options;
-  const running = new Map<string, Promise<Kept>>();
+  const running = new Map<string, Promise<Sealed>>();
 
-  async function renewNow({ session, secret, kept }: Held): Promise<Kept> {
+  async function renewNow({ session, secret, kept }: Unsealed): Promise<Sealed> {
     if (kept.refreshToken === undefined) {
       if (kept.expiresAt > now()) return kept;
       throw signedOut();
     }
     for (;;) {
       const isOurs = await store.write((tx) => claimRenewal(tx, session.id, renewingMs));
-      // Read behind the claim: another server may have renewed them since, with the token that was there before.
+      // Read after the claim: another server may have used the earlier refresh token since.
       const latest = await findHeld(store, secret);
       const refreshToken = latest?.kept.refreshToken;
       if (!refreshToken) throw signedOut();
@@ -220,12 +219,12 @@ function createRenewal(options: SessionsOptions) {
         return latest.kept;
       }
       if (isOurs) return renewWith(options, latest, refreshToken);
-      // Another server renews them. An issuer may end the sign-in when a refresh token is used twice.
+      // Another server renews the tokens. An issuer may end the sign-in when a refresh token is used twice.
       await sleep(renewPollMs);
     }
   }
 
-  return async (held: Held): Promise<Kept> => {
+  return async (held: Unsealed): Promise<Sealed> => {
     const { id } = held.session;
     if (held.kept.expiresAt - now() > renewMs) return held.kept;
     const renewing = running.get(id) ?? renewNow(held).finally(() => running.delete(id));
@@ -234,7 +233,7 @@ function createRenewal(options: SessionsOptions) {
   };
 }
 
-async function renewWith(options: SessionsOptions, held: Held, refreshToken: string): Promise<Kept> {
+async function renewWith(options: SessionsOptions, held: Unsealed, refreshToken: string): Promise<Sealed> {
   const { store, issuer, now } = options;
   const { session, secret, kept } = held;
   try {
@@ -259,7 +258,7 @@ async function remove(
   await store.write((tx) => deleteConsoleSession(tx, session.id));
 }
 
-function keptOf(tokens: Tokens, now: number): Kept {
+function keptOf(tokens: Tokens, now: number): Sealed {
   const { expiresIn } = tokens;
   return { ...tokens, expiresAt: now + (expiresIn === undefined ? usualTokenMs : expiresIn * 1000) };
 }
@@ -276,8 +275,8 @@ interface CookieOptions {
 }
 
 /**
- * Cookies of one kind. A browser may hold several, each with a label; '' is the one without. Over TLS the name of a cookie begins with `__Host-Http-`: no other host, no script and no plain connection sets such a cookie
- * (RFC 6265bis, 4.1.3). Browsers demand Secure for that, so that over plain HTTP, which is loopback only, the name has no prefix.
+ * Cookies of one kind, distinguished by label; '' means no label. Over TLS a name begins with `__Host-Http-`, so that no other
+ * host, script or plain connection can set it (RFC 6265bis, 4.1.3). That needs Secure: over plain HTTP (loopback) it is left out.
  */
 export function createConsoleCookies({ name, secure, sameSite, maxAge }: CookieOptions) {
   const start = secure ? `__Host-Http-${name}` : name;
@@ -287,7 +286,7 @@ export function createConsoleCookies({ name, secure, sameSite, maxAge }: CookieO
     return `${full}=${value}; Path=/; HttpOnly; SameSite=${sameSite}; Max-Age=${age}${end}`;
   };
   return {
-    /** All that the browser sent: over plain HTTP something else on this host may have set another of the same name. */
+    /** Returns every match: over plain HTTP, another program on this host may have set a cookie of the same name. */
     read: (request: IncomingMessage) =>
       cookiesOf(request)
         .filter((one) => one.name === start || one.name.startsWith(`${start}-`))

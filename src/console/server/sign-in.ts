@@ -1,4 +1,4 @@
-/** A browser's sign-in at the issuer and its return. Nothing is stored meanwhile: a cookie carries what the return needs. */
+/** A browser's sign-in at the issuer and its return. The server keeps no state meanwhile: a cookie carries it. */
 import { randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -10,31 +10,31 @@ import { seal, unseal } from '../../lib/secrets-key.ts';
 import { issuerFault } from '../../lib/sign-in-refusal.ts';
 import { sourceNetwork } from '../../lib/source-address.ts';
 import { redirect, requireOwnPage } from './headers.ts';
-import type { IssuerClient, Pending, Tokens } from './issuer-client.ts';
+import type { IssuerClient, SignInChecks, Tokens } from './issuer-client.ts';
 import { createConsoleCookies, isAuthorized, type Sessions } from './sessions.ts';
 
 export interface SignInOptions {
-  /** What browsers call the console by: an origin. */
+  /** The console's origin, as browsers see it. */
   url: string;
   issuer: IssuerClient;
   sessions: Sessions;
-  /** What a browser's way through a sign-in is encrypted with, where several servers take it back; else each start makes one. */
+  /** Encrypts the cookies of pending sign-ins, so that several servers accept them; undefined: random at each start. */
   consoleSecret?: Buffer | undefined;
-  /** How long ago a person may have proved who they are, in ms; undefined: as the issuer likes. */
+  /** The oldest authentication that is accepted, in ms; undefined: the issuer decides. */
   maxAgeMs(): Promise<number | undefined>;
   log: Logger;
   now(): number;
   uptime(): number;
 }
 
-interface Away extends Pending {
+interface PendingSignIn extends SignInChecks {
   to: string;
   anew: boolean;
   /** Ms since 1970. */
   until: number;
 }
 
-/** How long the answer to a sign-out waits to learn where the issuer ends its own session. */
+/** How long the answer to a sign-out waits for the URL of the issuer's sign-out page. */
 const endWaitMs = 3_000;
 
 export function createSignInRoutes(options: SignInOptions) {
@@ -43,12 +43,12 @@ export function createSignInRoutes(options: SignInOptions) {
   const isTooSoon = createLimits(uptime);
 
   return {
-    /** Sends the browser to the issuer; one that is signed in, to where it wants to go unless it signs in anew. */
+    /** Redirects to the issuer. A browser that is signed in goes straight to its page, unless it must sign in anew. */
     async begin(request: IncomingMessage, response: ServerResponse, asked: URL, address: string) {
       const { to, anew, target } = wantedAt(asked);
       if (isTooSoon(response, address)) return fail(response, 'busy', to);
       try {
-        // Another tab was faster.
+        // Another tab has completed a sign-in.
         if (!anew && (await isAuthorized(sessions.of(request)))) return redirect(response, to);
         const { url, pending } = await issuer.begin(await maxAgeMs(), target);
         redirect(response, url, travels.begin(request, { ...pending, to, anew }));
@@ -57,7 +57,7 @@ export function createSignInRoutes(options: SignInOptions) {
         fail(response, reasonOf(error), to);
       }
     },
-    /** Opens the session of a browser that is back, and sends it where it wanted to go. */
+    /** Creates the session of a browser that the issuer sent back, and redirects it to its page. */
     async finish(request: IncomingMessage, response: ServerResponse, url: URL, address: string) {
       if (await hasHungUp(response)) return void response.destroy();
       const found = travels.find(request, url.searchParams.get('state') ?? '');
@@ -88,25 +88,25 @@ export function createSignInRoutes(options: SignInOptions) {
   };
 }
 
-/** At `/in` are those whose access has lapsed without a sign-in. */
-function wantedAt({ pathname, searchParams }: URL): Pick<Away, 'to' | 'anew' | 'target'> {
+/** `/in` is for people whose access lapsed for want of a sign-in: it always begins a new one. */
+function wantedAt({ pathname, searchParams }: URL): Pick<PendingSignIn, 'to' | 'anew' | 'target'> {
   const target = searchParams.has('plain') ? {} : undefined;
   if (pathname === '/in') return { to: '/signed-in', anew: true, target };
   return { to: pathOfOurs(searchParams.get('to')), anew: false, target };
 }
 
-/** One that knows resources, and not this one, says `invalid_target`; Microsoft Entra ID says that of any (AADSTS9010010). */
-function isTargetRefused({ searchParams }: URL, { target }: Away): boolean {
+/** Whether the issuer takes no `resource` at all. `invalid_target` refuses this one only, but at Entra ID any (AADSTS9010010). */
+function isTargetRefused({ searchParams }: URL, { target }: PendingSignIn): boolean {
   const refusal = `${searchParams.get('error')} ${searchParams.get('error_description')}`;
   return target?.resource !== undefined && /^(invalid_request |\w+ AADSTS)/.test(refusal);
 }
 
-/** Where the same sign-in begins without saying what its tokens are for. */
-function plainAt({ to, anew }: Away): string {
+/** The path of the same sign-in without the parameter `resource`. */
+function plainAt({ to, anew }: PendingSignIn): string {
   return `${anew ? '/in' : '/sign-in'}?${new URLSearchParams({ to, plain: '' })}`;
 }
 
-/** A browser that navigates is shown a page, which says why. */
+/** Redirects to a page that shows the reason, since the browser navigates. */
 function fail(response: ServerResponse, why: string, to: string, cookies: string[] = []): void {
   if (why === 'busy') noteRefusal(response, 'too many sign-ins');
   const query = new URLSearchParams({ why, ...(to !== '/' && { to }) });
@@ -114,13 +114,13 @@ function fail(response: ServerResponse, why: string, to: string, cookies: string
 }
 
 /**
- * Each sign-in and each return sends requests to the issuer. By the monotonic clock: a wall clock set back would block every
- * sign-in.
+ * Rate limits: each sign-in and each return sends requests to the issuer. They use the monotonic clock, as a wall clock set
+ * back would block every sign-in.
  */
 function createLimits(uptime: () => number) {
   const begun = createRateLimiter({ burst: 60, everyMs: 1000 }, uptime);
   const returns = createRateLimiter({ burst: 5, everyMs: 30_000 }, uptime);
-  /** Returns of a sign-in that began here, with its state, have a limit of their own; all others count as new sign-ins. */
+  /** Returns from a sign-in that began here are limited by its state; all other requests by source network. */
   return (response: ServerResponse, address: string, state?: string): boolean => {
     const waitMs = state === undefined ? begun.take(sourceNetwork(address)) : returns.take(state);
     if (waitMs > 0) response.setHeader('Retry-After', Math.ceil(waitMs / 1000));
@@ -128,7 +128,7 @@ function createLimits(uptime: () => number) {
   };
 }
 
-/** Where the issuer ends its own session. One that cannot be reached must not keep a person signed in here. */
+/** The URL of the issuer's sign-out page. An unreachable issuer must not delay a sign-out here, so it has a timeout. */
 function endAtIssuer(issuer: IssuerClient, tokens: Tokens): Promise<string | undefined> {
   const late = sleep(endWaitMs, undefined, { ref: false });
   return Promise.race([issuer.end(tokens).catch(() => undefined), late]);
@@ -136,30 +136,30 @@ function endAtIssuer(issuer: IssuerClient, tokens: Tokens): Promise<string | und
 
 const purpose = 'sign-in';
 const awayMs = 10 * 60_000;
-/** Sign-ins that one browser may have under way, in as many tabs. Their cookies must fit a request's headers. */
+/** The most sign-ins that one browser may have under way. Their cookies must fit a request's headers. */
 const mostAway = 5;
 const longestPath = 1_000;
 
-/** The sign-ins that a browser has under way: a cookie for each, so that no tab takes away what another is to bring back. */
+/** A browser's pending sign-ins. Each has its own cookie, so that tabs do not overwrite each other's. */
 function createTravels(secure: boolean, secret: Buffer, now: () => number) {
   const cookies = createConsoleCookies({
     name: 'andromeda-console-sign-in',
     secure,
-    // It comes back with a browser that another site sends.
+    // The issuer's site redirects the browser here, and the cookie must come with it.
     sameSite: 'Lax',
     maxAge: awayMs / 1000,
   });
   const labelOf = (state: string) => state.slice(0, 16);
 
-  function awayOf(value: string): Away | undefined {
-    const away = unseal(value, secret, purpose) as Away | undefined;
+  function awayOf(value: string): PendingSignIn | undefined {
+    const away = unseal(value, secret, purpose) as PendingSignIn | undefined;
     return away && away.until > now() ? away : undefined;
   }
 
   return {
-    /** Set-Cookie headers: the new one, and the removal of those that are over or too many. */
-    begin(request: IncomingMessage, facts: Omit<Away, 'until'>): string[] {
-      const away: Away = { ...facts, until: now() + awayMs };
+    /** Set-Cookie headers: the new cookie, and the removal of those that are expired or too many. */
+    begin(request: IncomingMessage, facts: Omit<PendingSignIn, 'until'>): string[] {
+      const away: PendingSignIn = { ...facts, until: now() + awayMs };
       const held = cookies
         .read(request)
         .map(({ label, value }) => ({ label, until: awayOf(value)?.until ?? 0 }));
@@ -170,8 +170,8 @@ function createTravels(secure: boolean, secret: Buffer, now: () => number) {
         ...rest.filter(({ label }) => /^[\w-]+$/.test(label)).map(({ label }) => cookies.remove(label)),
       ];
     },
-    /** The one of a state, and the Set-Cookie header that removes it. */
-    find(request: IncomingMessage, state: string): { away: Away; removal: string[] } | undefined {
+    /** The pending sign-in with this state, and the Set-Cookie header that removes it. */
+    find(request: IncomingMessage, state: string): { away: PendingSignIn; removal: string[] } | undefined {
       const label = labelOf(state);
       for (const one of cookies.read(request)) {
         const away = one.label === label ? awayOf(one.value) : undefined;
@@ -184,14 +184,14 @@ function createTravels(secure: boolean, secret: Buffer, now: () => number) {
 
 function reasonOf(error: unknown): string {
   if (!(error instanceof DomainError)) return 'failed';
-  // What discovery finds ends no session, and a sign-in says what is wrong with it.
+  // Discovery's faults get this code so that no session ends; a sign-in shows the actual fault.
   if (error.code === 'integration_unavailable')
     return issuerFault(error.cause, 'this server')?.reason ?? 'issuer_away';
   if (error.code === 'service_unavailable') return 'unavailable';
   return error instanceof SignInRefusal ? error.reason : 'refused';
 }
 
-/** Never another site: a link to the console must lead nowhere else, also where dots in it make it begin with two slashes. */
+/** Prevents an open redirect: only paths of the console pass, also where `..` leaves two slashes at the start. */
 function pathOfOurs(to: string | null): string {
   const url = to?.startsWith('/') ? URL.parse(to, 'http://console.invalid') : null;
   if (url?.origin !== 'http://console.invalid') return '/';
