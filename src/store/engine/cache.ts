@@ -5,14 +5,14 @@ import { hears } from './changes.ts';
 import { dataVersion } from './engine.ts';
 import type { Store } from './index.ts';
 
-interface Entry {
+interface CacheEntry {
   version: string;
   making: Promise<object>;
 }
 
-/** By what all stores of one opening of the database share. */
-const caches = new WeakMap<Store['server'], Map<string, Map<string, Entry>>>();
-/** How many are kept of each kind, which is what a key begins with, up to its first slash: most are lists, and some are long. */
+/** The caches, by the `server` that all stores of one opening of the database share. */
+const caches = new WeakMap<Store['server'], Map<string, Map<string, CacheEntry>>>();
+/** Values kept of each kind, which is a key up to its first slash: most are lists, and some are long. */
 const most = 32;
 const mostOf: Record<string, number> = { me: 1_000 };
 
@@ -25,12 +25,12 @@ export async function cached<T extends object>(
   key: string,
   make: () => Promise<T>,
 ): Promise<Readonly<T>> {
-  // Read before anything that is made, so that what is committed meanwhile makes it another one.
+  // Read before `make` runs, so that a commit meanwhile leads to another version.
   const version = await dataVersion(store.read);
   return cachedAs(store, { key, version: `${version}` }, make);
 }
 
-/** The same for what has a version of its own: frozen, and the same object again while that is the same. */
+/** The same for a value with a version of its own: frozen, and the same object again while that is the same. */
 export async function cachedAs<T extends object>(
   store: Store,
   { key, version }: { key: string; version: string },
@@ -51,16 +51,16 @@ export async function cachedAs<T extends object>(
   return entry.making;
 }
 
-/** The cache of a store. Where commits were lost, a version comes again with another meaning, so a change of everything empties it. */
-function entriesOf({ server, onChange }: Store, kind: string): Map<string, Entry> {
+/** The cache of a store. After lost commits, a version comes again with another meaning, so a change of everything empties it. */
+function entriesOf({ server, onChange }: Store, kind: string): Map<string, CacheEntry> {
   let kinds = caches.get(server);
   if (!kinds) {
-    const made = new Map<string, Map<string, Entry>>();
+    const made = new Map<string, Map<string, CacheEntry>>();
     caches.set(server, made);
     onChange(hears.caches, () => made.clear());
     kinds = made;
   }
-  const entries = kinds.get(kind) ?? new Map<string, Entry>();
+  const entries = kinds.get(kind) ?? new Map<string, CacheEntry>();
   kinds.set(kind, entries);
   return entries;
 }

@@ -1,15 +1,15 @@
-/** What commits announce: hints that something may have to be done, here and on the other servers of the database. */
+/** Changes that commits announce: hints that something may have to be done, on any server of the database. */
 
-/** What a committed write changed; `commandId`: by which command, for the log. */
-export type Change = Fact & { commandId?: string };
+/** A change by a committed write; `commandId`: the command that made it, for the log. */
+export type Change = AnnouncedChange & { commandId?: string };
 
-type Fact =
+type AnnouncedChange =
   /** A person's state; `permissionEnd`: when a permission that was just granted to them ends by itself, RFC 3339. */
   | { kind: 'person'; userId: string; permissionEnd?: string }
   | { kind: 'organization'; organizationId: string }
-  /** What is wanted of a cluster. */
+  /** The desired state of a cluster. */
   | { kind: 'cluster'; clusterId: string }
-  /** A cluster reported something new, or what is sold or set aside there changed. */
+  /** A cluster reported something new, or its storage purchases or reserved nodes changed. */
   | { kind: 'report'; clusterId: string }
   /** The person's sign-ins to the console, and nothing else. */
   | { kind: 'browsers'; userId: string }
@@ -17,7 +17,7 @@ type Fact =
   | { kind: 'sessions'; userId: string }
   /** The person's access requests in an organization. */
   | { kind: 'requests'; userId: string; organizationId: string }
-  /** What the service reports of itself, apart from the database. */
+  /** The state that the service reports of itself, apart from the database. */
   | { kind: 'service' }
   /** The server that has this SSH session is to close it. */
   | { kind: 'closing'; sessionId: string }
@@ -35,7 +35,7 @@ export const hears = {
   /** SSH sessions that are checked again. */
   gateway: ['person', 'organization', 'cluster', 'report', 'everything'],
   syncLoop: ['person', 'organization', 'cluster', 'everything'],
-  /** The console's streams: what pages read again. */
+  /** The console's streams, which make pages read again. */
   consoleTopics: [
     'person',
     'organization',
@@ -60,7 +60,7 @@ export type Heard<Listener extends keyof typeof hears> = Extract<
   { kind: (typeof hears)[Listener][number] }
 >;
 
-/** Whether this server wrote it, or another one of the same database. */
+/** Whether this server made the change, or another one of the same database. */
 export interface ChangeOrigin {
   from: 'here' | 'elsewhere';
 }
@@ -72,7 +72,7 @@ export type ChangeListener<K extends Kind = Kind> = (
 
 type Type = 'string' | 'string?' | 'true?';
 
-/** What a change of each kind has besides kind and command, between servers; what has a question mark may be missing. */
+/** The fields of each kind of change between servers, besides kind and command; `?`: it may be missing. */
 const fields: Record<Kind, Readonly<Record<string, Type>>> = {
   person: { userId: 'string', permissionEnd: 'string?' },
   organization: { organizationId: 'string' },
@@ -87,8 +87,8 @@ const fields: Record<Kind, Readonly<Record<string, Type>>> = {
 };
 
 /**
- * Changes as another server announced them, which may be of another version. A kind that is not known here is about nothing
- * that is kept here, and left out; what cannot be read counts as everything.
+ * Parses changes that another server announced, which may be of another version. An unknown kind concerns nothing that
+ * this version keeps, and is left out; a change that cannot be parsed counts as everything.
  */
 export function readChanges(received: unknown): Change[] {
   if (!Array.isArray(received)) return [{ kind: 'everything' }];

@@ -1,9 +1,9 @@
-/** What the store needs of a database engine: each implements this, and passes the same tests. */
+/** The interface of a database engine: each engine implements it, and passes the same tests. */
 import type { Kysely, Transaction } from 'kysely';
 import type { Schema } from '../generated/schema.ts';
 import type { Change } from './changes.ts';
 
-/** What keeps a database from working, where that is no fault of a query. */
+/** Faults that keep a database from working, other than a wrong query. */
 export type DatabaseFault =
   | 'away'
   | 'crowded'
@@ -28,36 +28,36 @@ export interface Obstacle {
 export interface Reading {
   /** For single queries, which do not wait for each other. */
   readonly reader: Kysely<Schema>;
-  /** Runs a body whose queries all see the same moment, one body after the other. */
+  /** Runs a body whose queries all see one snapshot; only few bodies run at a time. */
   readSnapshot<T>(body: (db: Transaction<Schema>) => Promise<T>): Promise<T>;
 }
 
 export interface Connections extends Reading, AsyncDisposable {
-  /** A way of their own for requests, which the service waits for nowhere; undefined where reading waits for nothing. */
+  /** Separate connections for requests, for which the service itself never waits; undefined where reads never wait. */
   readonly forRequests?: Reading;
   /**
-   * Runs a body in one transaction, which is on disk when this resolves if `flush` is set, and which no other connection
-   * sees before. One at a time, for the caller to see to.
+   * Runs a body in one transaction, which is on disk when this resolves if `flush` is set, and which no other
+   * connection sees before. The caller runs one at a time.
    */
   transact<T>(body: (db: Transaction<Schema>) => Promise<T>, options: { flush: boolean }): Promise<T>;
-  /** Takes out of the engine's own log what no row has any more; false while that is read, and so cannot be done. */
+  /** Removes deleted data from the engine's own log; false while a reader of the log prevents that. */
   emptyLog(): Promise<boolean>;
   /** Runs the schema migration, before any other query; no other server migrates at the same time. */
   migrating<T>(body: (db: Kysely<Schema>) => Promise<T>): Promise<T>;
   /**
-   * For single statements that no other write has to wait for, nor they for others; a power cut can take them back. Undefined where
-   * each is a write like the others.
+   * For single statements that wait for no other write, nor others for them; a power cut can take them back. Undefined
+   * where each is a write like the others.
    */
   readonly unordered?: Kysely<Schema>;
-  /** Once the schema is that of this version. Rejects where the database cannot be used. */
+  /** Begins to serve, once the schema is that of this version. Rejects where the database cannot be used. */
   begin?(): Promise<void>;
   /** The other servers on the same database; undefined where there can be none. */
   readonly others?: Others;
   /** Why the database cannot be reached at the moment, as far as that is known; undefined where it can. */
   failure(): Error | undefined;
-  /** The PostgreSQL primaries that are not served from, as sentences with the reason. */
+  /** The PostgreSQL primaries that are refused, as sentences with the reason. */
   formerPrimaries(): readonly string[];
-  /** Asks what a write waits for that takes too long; undefined where it is the disk alone that can be it. */
+  /** Finds what a slow write waits for; undefined where it can only be the disk. */
   findObstacle(): Promise<Obstacle | undefined>;
 }
 

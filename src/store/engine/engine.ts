@@ -1,4 +1,4 @@
-/** The engines that databases are opened with: the only way to `sqlite/` and `postgres/`, which alone knows what is special about each. */
+/** The database engines: the only way to `sqlite/` and `postgres/`, and the only file that knows what is special about each. */
 import { DomainError } from '../../domain/error.ts';
 import type { Connections, DatabaseFault } from './dialect.ts';
 import {
@@ -35,16 +35,16 @@ export { openSqlite, type SqliteConnections } from './sqlite/index.ts';
 export type { ServerView, TimelineNote };
 export { CommitInDoubt, isHeldUp, isOfAll, isOfBegin, isPostgresError };
 
-/** Databases that are files, locks on files and backups among them. */
+/** SQLite's databases as files, with locks on files and backups. */
 export const files = { openFile, isDatabase, isTooLarge, view, copy, lock, version };
 
-/** Opens the PostgreSQL of a URL; what it takes is loaded only then. */
+/** Opens the PostgreSQL of a URL; its modules are loaded only then. */
 export async function openPostgres(url: string, options: PostgresOptions): Promise<Connections> {
   const postgres = await import('./postgres/index.ts');
   return postgres.openPostgres(url, options);
 }
 
-/** Opens the PostgreSQL of a URL to look at; what it takes is loaded only then. */
+/** Opens the PostgreSQL of a URL for inspection; its modules are loaded only then. */
 export async function viewPostgres(url: string, timeline?: TimelineNote): Promise<ServerView> {
   const { viewPostgres: view } = await import('./postgres/view.ts');
   return view(url, timeline);
@@ -54,7 +54,7 @@ export function isDatabaseError(error: unknown): boolean {
   return isSqliteError(error) || isPostgresError(error);
 }
 
-/** What an error says of the database or its disk; undefined for any other error. */
+/** The fault of the database or its disk that an error reports; undefined for any other error. */
 export function databaseFault(error: unknown): DatabaseFault | undefined {
   return sqliteFault(error) ?? postgresFault(error);
 }
@@ -77,12 +77,12 @@ const messages: Record<DatabaseFault, string> = {
   denied: 'its user has no right to its tables, and has to own them',
 };
 
-/** What a refusal was caused by, or an error itself says of the database. */
+/** The database fault that an error reports, or that caused a refusal. */
 export function faultBehind(error: unknown): DatabaseFault | undefined {
   return error instanceof DomainError ? faultBehind(error.cause) : databaseFault(error);
 }
 
-/** What is wrong with the database, as a clause; undefined where an error is about something else. */
+/** The database fault behind an error, as a clause; undefined where an error is about something else. */
 export function faultMessage(error: unknown): string | undefined {
   const fault = faultBehind(error);
   return fault && messages[fault];

@@ -37,20 +37,20 @@ export interface Tx {
   changed(change: Change): void;
 }
 
-/** What a query needs: the reading connection or a transaction. */
+/** The reading connection or a transaction: all that a query needs. */
 export type Reader = Kysely<Schema>;
 
 export interface Store
   extends Pick<Connections, 'findObstacle' | 'failure' | 'formerPrimaries' | 'emptyLog'> {
-  /** For single queries: no one waits for another, and each sees what was committed before. */
+  /** For single queries: none waits for another, and each sees what was committed before. */
   readonly read: Reader;
   readonly observationAges: ObservationAges;
   readonly lapses: Lapses;
-  /** Runs a body whose queries all see the same moment. It writes nothing. */
+  /** Runs a body whose queries all see one snapshot. It writes nothing. */
   readSnapshot<T>(body: (db: Reader) => Promise<T>): Promise<T>;
   /**
-   * Runs `body` in one transaction; what it returned is on disk when this resolves. Throws `service_unavailable` when
-   * the file is held by another program or the disk is full. With `flush: false`, for what will be found out again
+   * Runs `body` in one transaction; its changes are on disk when this resolves. Throws `service_unavailable` when the
+   * file is held by another program or the disk is full. With `flush: false`, for data that will be found again
    * anyway, it does not wait for the disk, and a power cut can take it back.
    */
   write<T>(body: (tx: Tx) => Promise<T>, options?: { flush: boolean }): Promise<T>;
@@ -69,7 +69,7 @@ export interface Store
   readonly messages: Messages;
   /** This opening of the store, which has an ID of its own each time; `isAlone` where there can be no other server. */
   readonly server: { readonly id: string; readonly isAlone: boolean };
-  /** What requests read with, apart from what the service does by itself: see `storeForRequests`. */
+  /** Connections for reads of requests, apart from those of the service itself: see `storeForRequests`. */
   readonly forRequests?: Pick<Store, 'read' | 'readSnapshot'> | undefined;
   close(): Promise<void>;
 }
@@ -137,13 +137,13 @@ async function writeOwn<T>(
   write: Store['write'],
   body: (db: Reader) => Promise<T>,
 ): Promise<T> {
-  // A database that was copied to another takes no writes, which a write says.
+  // A database that was copied to another takes no writes: `write` throws the error that says so.
   if (!unordered || Number.isNaN(await dataVersion(reader)))
     return write(({ db }) => body(db), { flush: false });
   return body(unordered);
 }
 
-/** The same store for what people ask for: however long that takes, what the service does by itself does not wait for it. */
+/** The same store for requests of people: however long these take, the service's own work does not wait for them. */
 export function storeForRequests(store: Store): Store {
   return { ...store, ...store.forRequests };
 }
@@ -163,7 +163,7 @@ function announcements(others: Connections['others'], log: Logger | undefined) {
         try {
           listener(changes, { from: 'elsewhere' });
         } catch (error) {
-          // What another server did must not end this one, nor what the other listeners do.
+          // A change of another server must end neither this server nor the work of the other listeners.
           failed('changes', error);
         }
       }
@@ -189,7 +189,7 @@ function announcements(others: Connections['others'], log: Logger | undefined) {
   };
 }
 
-/** The result that a write would have; nothing of it is stored or announced. */
+/** Runs a write and rolls it back: returns its result; nothing of it is stored or announced. */
 export async function tryOut<T>(store: Pick<Store, 'write'>, body: (tx: Tx) => Promise<T>): Promise<T> {
   const outcome: { value?: T } = {};
   const takenBack = new Error('taken back');

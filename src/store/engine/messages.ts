@@ -50,7 +50,7 @@ export function createMessages(
   };
 }
 
-/** Things in as few lists as may be, at least one, each of which is below so many bytes as JSON, or has one thing alone. */
+/** Splits things into as few lists as possible, at least one, each below so many bytes as JSON or with one thing alone. */
 export function inParts<T extends object>(things: readonly T[], mostBytes: number): T[][] {
   const parts: T[][] = [[]];
   let bytes = 0;

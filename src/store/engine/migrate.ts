@@ -1,4 +1,4 @@
-/** Brings a database to the schema of this version, or requires that it is there. */
+/** Migrates a database to the schema of this version, or requires that it was migrated. */
 import { type Kysely, sql } from 'kysely';
 import { type Migration, Migrator } from 'kysely/migration';
 import { DomainError } from '../../domain/error.ts';
@@ -15,12 +15,12 @@ export interface KnownSchema {
 const own: KnownSchema = { migrations, oldestServed };
 
 /**
- * How a database stands to a program. `new`: there is nothing in it. `ancient`: from before 0.3.0, which no migration leads from.
- * `older`: migrations are missing. `newer`: it has some that the program does not know.
+ * The state of a database for a program. `new`: there is nothing in it. `ancient`: from before 0.3.0, which no
+ * migration leads from. `older`: migrations are missing. `newer`: it has some that the program does not know.
  */
 type SchemaState = 'new' | 'ancient' | 'older' | 'current' | 'newer';
 
-/** By the names of the migrations that were made in it. */
+/** The state of a database, by the names of the migrations that were made in it. */
 export function schemaState(made: readonly string[], known: KnownSchema = own): SchemaState {
   if (made.length === 0) return 'new';
   if (!made.includes(firstMigration)) return 'ancient';
@@ -46,7 +46,7 @@ export async function listMigrations(db: Kysely<Schema>): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
-/** Throws a `DomainError` with a sentence where it is not there, or cannot be read. */
+/** Throws a `DomainError` with a sentence where migrations are missing, or the database cannot be read. */
 export async function requireMigrated(db: Kysely<Schema>, name: string, known?: KnownSchema): Promise<void> {
   const state = schemaState(await migrationsIn(db, name), known);
   if (state === 'ancient') throw refuseAncient(name);
@@ -58,7 +58,7 @@ export async function requireMigrated(db: Kysely<Schema>, name: string, known?: 
 }
 
 export interface MigrateOptions {
-  /** Whether the database may be a migration further, where that says so: one that servers share. */
+  /** Whether servers share the database, which may then be a migration ahead if that serves this program. */
   isShared?: boolean;
   known?: KnownSchema | undefined;
   /** Is called before the first migration in a database that has been served, with the last one that was made there. */
@@ -121,7 +121,7 @@ async function noteSupport(db: Kysely<Schema>, { oldestServed: oldest }: KnownSc
   await db.insertInto('schema_support').values({ oldest }).execute();
 }
 
-/** Whether the schema, which has migrations that this program does not know, serves it all the same. */
+/** Whether this program can use the schema, although that has migrations unknown to it. */
 async function isServed(db: Kysely<Schema>, known: KnownSchema): Promise<boolean> {
   const support = await findSupport(db);
   const newest = Object.keys(known.migrations).sort().at(-1);

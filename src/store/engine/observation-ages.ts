@@ -1,7 +1,7 @@
 /**
- * How long ago the sides of clusters reported. The age of a report that this process recorded, or received a message about, is
- * measured by its own monotonic clock, so that setting the time of day forward makes no report old, and setting it back makes
- * none new. For other reports, those from before a restart for example, the time of day counts.
+ * The ages of reports of clusters' sides. The age of a report that this process recorded, or received a message about,
+ * is measured by its own monotonic clock, so that setting the time of day forward makes no report old, and setting it
+ * back makes none new. For other reports, those from before a restart for example, the time of day counts.
  */
 import { allSides, type Side } from '../../domain/clusters/cluster.ts';
 import { isUuid } from '../../domain/id.ts';
@@ -39,8 +39,8 @@ export function readObservation(received: unknown): RecordedObservation {
 const toleranceMs = 60_000;
 
 /**
- * One entry for each side of a cluster, kept for as long as the database is open. `announce` sends what was recorded here to the
- * other servers.
+ * Keeps one entry for each side of a cluster while the database is open. `announce` sends observations that were
+ * recorded here to the other servers.
  */
 export function createObservationAges(
   { now, uptime }: Clock,

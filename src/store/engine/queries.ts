@@ -1,4 +1,4 @@
-/** How queries are run: found by the connection or transaction that they are asked of, whichever engine it is one of. */
+/** Runs queries on connections and transactions, of whichever engine. */
 import { CompiledQuery, type Kysely, type RootOperationNode, sql, type Transaction } from 'kysely';
 import { DomainError } from '../../domain/error.ts';
 import { yieldToEventLoop } from '../../lib/event-loop.ts';
@@ -7,11 +7,11 @@ import type { Connections } from './dialect.ts';
 
 /** The queries of a connection, or of a transaction while it lasts. */
 export interface Queries {
-  /** Whose SQL it takes: what is compiled for one of an engine is good for all of that engine. */
+  /** The engine whose SQL it takes: a query that is compiled for one connection is good for all of that engine. */
   readonly engine: 'sqlite' | 'postgres';
   run<Row>(sql: string, parameters: readonly unknown[]): Row[] | Promise<Row[]>;
   /**
-   * Sends a statement that returns nothing, without waiting for its answer: where it fails, so does what follows it in its
+   * Sends a statement that returns nothing, without waiting for its answer: where it fails, so does a later one of its
    * transaction, at the latest the commit. Undefined where an answer takes no time.
    */
   send?(sql: string, parameters: readonly unknown[]): void | Promise<void>;
@@ -21,12 +21,12 @@ export interface Queries {
 
 const queriesOf = new WeakMap<Kysely<Schema>, Queries>();
 
-/** From now on `execute` knows how to run what is asked of `db`. */
+/** Registers how `execute` runs queries on `db`. */
 export function setQueries(db: Kysely<Schema>, queries: Queries): void {
   queriesOf.set(db, queries);
 }
 
-/** Runs the body of a transaction, to which these belong: what is asked of it when it is over is refused. */
+/** Runs the body of a transaction with its queries; a query on the transaction after its end is refused. */
 export async function withQueries<T>(
   db: Transaction<Schema>,
   queries: Queries,
@@ -40,12 +40,12 @@ export async function withQueries<T>(
   }
 }
 
-/** Whose SQL it takes; undefined where it is over. */
+/** The engine of a connection or transaction; undefined where the transaction is over. */
 export function engineNameOf(db: Kysely<Schema>): Queries['engine'] | undefined {
   return queriesOf.get(db)?.engine;
 }
 
-/** Runs a compiled statement that returns nothing, as `execute` does; where it fails, a later one or the commit may be what says so. */
+/** Runs a compiled statement that returns nothing, as `execute` does; its failure may surface only in a later one or the commit. */
 async function send(db: Kysely<Schema>, sql: string, parameters: readonly unknown[]): Promise<never[]> {
   const queries = queriesOf.get(db);
   if (!queries?.send) return execute(db, sql, parameters);
@@ -54,8 +54,8 @@ async function send(db: Kysely<Schema>, sql: string, parameters: readonly unknow
 }
 
 /**
- * Runs a compiled query where `db` would, without its way to a connection: that is for connections that have to be waited for,
- * and costs as much as a query by key.
+ * Runs a compiled query on the connection of `db`, without Kysely's way to one: that is for connections that have to
+ * be waited for, and costs as much as a query by key.
  */
 async function execute<Row>(
   db: Kysely<Schema>,
@@ -65,7 +65,7 @@ async function execute<Row>(
   const way = yieldToEventLoop();
   if (way) await way;
   const queries = queriesOf.get(db);
-  // It is over, which Kysely says.
+  // The transaction is over: Kysely throws the error that says so.
   if (!queries) return (await db.executeQuery<Row>(CompiledQuery.raw(sql, [...parameters]))).rows;
   return queries.run<Row>(sql, parameters);
 }
@@ -75,7 +75,7 @@ export function countChanges(db: Transaction<Schema>): number {
   return queriesOf.get(db)?.countChanges() ?? Number.NaN;
 }
 
-/** A number that is another one after every commit, of whichever process. */
+/** A number that changes with every commit, of whichever process. */
 export async function dataVersion(reader: Kysely<Schema>): Promise<number> {
   return (await queriesOf.get(reader)?.dataVersion()) ?? Number.NaN;
 }
@@ -100,11 +100,11 @@ type Argument = string | number | null | object;
 export function prepared<Args extends readonly Argument[], Result>(
   build: (db: Kysely<Schema>, ...args: Args) => { compile(): CompiledQuery<Result> },
 ): (db: Kysely<Schema>, ...args: Args) => Promise<Result[]> {
-  // Each is the same for every connection to databases of its engine.
+  // The compiled query by engine: it is the same for every connection of that engine.
   const templates = new Map<string | undefined, CompiledQuery<Result>>();
   return (db, ...args) => {
     const engine = engineNameOf(db);
-    // What is over refuses whatever it is asked.
+    // A transaction that is over refuses any query.
     let template = engine === undefined ? [...templates.values()][0] : templates.get(engine);
     if (!template) {
       template = build(db, ...(args.map(placeholdersFor) as unknown as Args)).compile();
@@ -159,7 +159,7 @@ export async function versionOf(moment: Kysely<Schema>): Promise<number | undefi
 export async function endWrites({ transact }: Pick<Connections, 'transact'>, since: number): Promise<void> {
   await transact(
     async (db) => {
-      // This transaction is one more.
+      // This transaction itself raised the version by one.
       if ((await dataVersion(db)) !== since + 1)
         throw new DomainError(
           'invalid_state',

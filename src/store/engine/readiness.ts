@@ -1,31 +1,31 @@
-/** Whether the database takes writes, asked of the database itself. */
+/** The readiness check: whether the database takes writes, by writing a row. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DomainError } from '../../domain/error.ts';
 import { databaseFault, faultMessage } from './engine.ts';
 import type { Store } from './index.ts';
 
-/** The disk is asked at most this often, in ms, however many ask whether the service is ready. */
+/** The shortest time between two writes, in ms, however many ask whether the service is ready. */
 const intervalMs = 10_000;
 /** A database that takes longer for one row serves no request in time. */
 const limitMs = 5_000;
-/** It is asked for no longer why that is. */
+/** Time for finding the cause of a slow write. */
 const askMs = 5_000;
-/** As much as a write that people make, and more. */
+/** Rows that need as much room as a write that people make, and more. */
 const manyRows = 200;
 const filling = 'x'.repeat(1_000);
 
 /**
- * A check that writes a row of its own and waits until it is on disk. Rejects with `service_unavailable` and what is
- * wrong; a success is good for an interval, a failure is tried again each second.
+ * Makes a check that writes a row of its own and waits until it is on disk. It rejects with `service_unavailable` and
+ * the fault; a success is good for an interval, a failure is tried again each second.
  */
 export function createReadinessCheck(store: Store): () => Promise<void> {
   let last: { began: number; until: number; hasFailed: boolean; result: Promise<void> } | undefined;
   return () => {
-    // Known at once, and nothing to ask the disk for.
+    // This fault is known already, without a write.
     const failure = store.failure();
     if (databaseFault(failure) === 'former') return Promise.reject(unready(failure));
     const now = performance.now();
-    // A write that needed more room than this found none.
+    // Whether a larger write found the disk full since the last check.
     const isFull = store.fullAt() >= (last?.began ?? 0);
     if (last && now < last.until && (last.hasFailed || !isFull)) return last.result;
     const write = writeRows(store, isFull ? manyRows : 1);

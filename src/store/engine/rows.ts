@@ -1,6 +1,6 @@
 /**
- * What most queries are: rows of one table that have these values in these columns, read or written. Each is compiled once for
- * its table and columns (`prepared`). Where a write fails, a later statement of its transaction or the commit may be what says so.
+ * The most common queries: reads and writes of one table's rows by values of columns. Each is compiled once for its
+ * table and columns (`prepared`). A failed write may surface only in a later statement or the commit.
  */
 import { type CompiledQuery, type Insertable, type Kysely, sql } from 'kysely';
 import type { Schema } from '../generated/schema.ts';
@@ -18,7 +18,7 @@ export function tablesOf(db: Kysely<Schema>): AnyTables {
   return db as unknown as AnyTables;
 }
 
-/** As many as the code has tables and sets of columns. */
+/** Compiled queries: as many as the code has tables and sets of columns. */
 const queries = new Map<string, (db: Kysely<Schema>, ...args: object[]) => Promise<unknown[]>>();
 
 async function ask(
@@ -51,7 +51,7 @@ async function ask(
   return query(db, where, row);
 }
 
-/** Ordered by these columns, where they are given. */
+/** The rows with these values, in `order`. */
 export async function listRows<T extends Table>(
   db: Kysely<Schema>,
   table: T,
@@ -145,7 +145,7 @@ type CamelCase<Name extends string> = Name extends `${infer First}_${infer Rest}
   ? `${First}${Capitalize<CamelCase<Rest>>}`
   : Name;
 
-/** A row whose columns are the fields of a type of the domain, by their names there. */
+/** Converts a row into fields of a type of the domain: its columns in camel case. */
 export function inCamelCase<Row extends object>(row: Row) {
   const fields: Record<string, unknown> = {};
   for (const [column, value] of Object.entries(row)) fields[fieldNameOf(column)] = value;

@@ -1,4 +1,4 @@
-/** Times as the tables hold them, and where the limits of access are at this moment. */
+/** Conversion of stored times, and the present limits of access. */
 import { type AccessPolicy, dayMs, type SignInWindow, signInMs } from '../../domain/access/lapse.ts';
 
 /** RFC 3339 in UTC with milliseconds, from milliseconds since 1970. */
@@ -12,17 +12,17 @@ export function fromTime(time: string): number {
 }
 
 interface SignInFacts {
-  /** When they last signed in, or the account was made. */
+  /** The last sign-in, or the creation of the account. */
   signedInAt: string;
-  /** Until when theirs does not lapse. */
+  /** Until when access does not lapse without a sign-in. */
   exemptUntil: string | null;
-  /** What their organization asks for: the most hours without a sign-in. */
+  /** The limit of the organization: the most hours without a sign-in. */
   hours?: number | null;
 }
 
 export interface Lapses {
   readonly policy: AccessPolicy;
-  /** The time that counts for them, in ms since 1970: what the clock of the host jumped ahead lately is left out. */
+  /** The time for these limits, in ms since 1970, without recent jumps ahead of the host's clock. */
   now(): number;
   /** How long a person's sign-in counts; undefined where it does not lapse. */
   signInOf(facts: SignInFacts): SignInWindow | undefined;
@@ -30,7 +30,7 @@ export interface Lapses {
   signedInAfter(hours: number | null): string;
   /** Keys that were registered after this are still accepted; '' where there is no limit. */
   registeredAfter(): string;
-  /** The time of day: what ends at a time that was set has ended if that is not after this. */
+  /** The time of day: a permission whose end is not after this has ended. */
   endedBy(): string;
 }
 

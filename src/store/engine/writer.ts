@@ -1,8 +1,8 @@
 /**
- * Writes, one after the other, in the order in which they came. Those that wait when a commit begins share the next
- * one: the disk is asked once for all of them, and none is answered before it has answered. Each stands or falls by
- * itself: where one fails half-way, the commit is given up, and each of them tried in one of its own. (A savepoint for
- * each costs as much as what most of them write.)
+ * Runs writes one after the other, in the order in which they came. Those that wait when a commit begins share the
+ * next one: it is flushed once for all of them, and none is answered before that. Each succeeds or fails by itself:
+ * where one fails half-way, the commit is given up, and each of them tried in one of its own. (A savepoint for each
+ * costs as much as what most of them write.)
  */
 import type { Transaction } from 'kysely';
 import type { Schema } from '../generated/schema.ts';
@@ -12,19 +12,19 @@ type Body<T> = (db: Transaction<Schema>) => Promise<T>;
 
 export type Writer = <T>(body: Body<T>, options: { flush: boolean }) => Promise<T>;
 
-interface Waiting {
+interface WaitingWrite {
   body: Body<unknown>;
   flush: boolean;
   /** Settled once the outcome is on disk. */
   answer: PromiseWithResolvers<unknown>;
 }
 
-/** A commit has no more of them than this. */
+/** The most writes in one commit. */
 const most = 64;
 
 /** Makes the writer of a database; its bodies may be run again. */
 export function createWriter({ transact }: Pick<Connections, 'transact'>): Writer {
-  const waiting: Waiting[] = [];
+  const waiting: WaitingWrite[] = [];
   let running = false;
 
   async function run(): Promise<void> {
@@ -32,18 +32,18 @@ export function createWriter({ transact }: Pick<Connections, 'transact'>): Write
     running = false;
   }
 
-  /** What waits shares a commit, and what comes before the last of it is done. */
+  /** Commits the waiting writes together, with those that come before the last of them is done. */
   async function runSome(): Promise<void> {
-    const joined: Waiting[] = [];
+    const joined: WaitingWrite[] = [];
     const flush = waiting.slice(0, most).some((one) => one.flush);
     const together = await outcomeOf(
       transact(
         async (db) => {
-          // Where it is run again, on another connection, nothing of the first time is there.
+          // If the transaction is run again, on another connection, nothing of the first run is left.
           waiting.unshift(...joined.splice(0));
           const outcomes: PromiseSettledResult<unknown>[] = [];
           for (let next = waiting[0]; next && joined.length < most; next = waiting[0]) {
-            // One that came meanwhile and wants more of the disk than this commit gives waits for the next.
+            // A write that came meanwhile and needs a flush waits for the next commit if this one has none.
             if (next.flush && !flush) break;
             joined.push(next);
             waiting.shift();
@@ -64,28 +64,28 @@ export function createWriter({ transact }: Pick<Connections, 'transact'>): Write
   return <T>(body: Body<T>, { flush }: { flush: boolean }) => {
     const answer = Promise.withResolvers<unknown>();
     waiting.push({ body, flush, answer });
-    // Behind the requests that have arrived as well: a transaction does not let them in once it has begun.
+    // Runs after the requests that have arrived as well: a transaction does not let them in once it has begun.
     if (!running) setImmediate(run);
     running = true;
     return answer.promise as Promise<T>;
   };
 }
 
-function settle({ answer }: Waiting, outcome: PromiseSettledResult<unknown>): void {
+function settle({ answer }: WaitingWrite, outcome: PromiseSettledResult<unknown>): void {
   if (outcome.status === 'fulfilled') answer.resolve(outcome.value);
   else answer.reject(outcome.reason);
 }
 
-interface Failed extends Pick<Connections, 'transact'> {
-  joined: Waiting[];
-  waiting: Waiting[];
+interface FailedCommit extends Pick<Connections, 'transact'> {
+  joined: WaitingWrite[];
+  waiting: WaitingWrite[];
   failure: PromiseRejectedResult;
 }
 
 /** After a failed commit, rejects its writes, or tries each of them in a commit of its own. */
-async function giveUp({ joined, waiting, failure, transact }: Failed): Promise<void> {
+async function giveUp({ joined, waiting, failure, transact }: FailedCommit): Promise<void> {
   const { reason } = failure;
-  // It did not begin: the writes that wait would only wait for the same again.
+  // The commit did not begin: the writes that wait would only wait for the same again.
   const isForAll = joined.length === 0 || isOfBegin(reason);
   const failed = isForAll ? [...joined, ...waiting.splice(0)] : joined;
   // A lock that one of them waited for does not concern the others. After a fault that concerns all, none is tried again: each
@@ -94,7 +94,7 @@ async function giveUp({ joined, waiting, failure, transact }: Failed): Promise<v
   for (const one of failed) settle(one, isTriedAgain ? await outcomeOf(transact(one.body, one)) : failure);
 }
 
-/** What became of a body that can be committed with others': done, or failed before it wrote. Throws for others. */
+/** The outcome of a body that can be committed with others': done, or failed before it wrote. Throws for others. */
 async function outcomeUnlessHalf(
   db: Transaction<Schema>,
   body: Body<unknown>,

@@ -1,4 +1,4 @@
-/** Migration 1, the second part: clusters, and who may use them. */
+/** Migration 1, the second part: clusters, and access to them. */
 export const clusterBaseline = `
 create table clusters (
   id text primary key not null,

@@ -1,4 +1,4 @@
-/** Migration 1, the third part: what the service keeps for itself. */
+/** Migration 1, the third part: the service's own data. */
 export const serviceBaseline = `
 create table counters (
   name text primary key not null,

@@ -198,7 +198,7 @@ create table ssh_key_sets (
 );
 `;
 
-/** Every change of an organization's members raises its version: code that forgot to would leave stale lists on show. */
+/** A trigger that keeps the former name of a person when a row is changed or deleted. */
 function keepFormer(column: string, table: string, event: string): string {
   return `create trigger ${table}_keep_former_names_on_${event} after ${event} on ${table}
   begin insert into former_names (user_id, name) values (old.user_id, old.${column}) on conflict do nothing; end;`;

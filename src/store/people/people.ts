@@ -62,7 +62,7 @@ export async function findLeastSignInHours(db: Reader, userId?: string): Promise
 }
 
 /** People whose last sign-in, or a key, is from between two times: their number, and the first by ID. */
-interface ConcernedPeople {
+interface PeopleCount {
   people: number;
   /** The first `mostNamed` of them. */
   userIds: string[];
@@ -71,11 +71,7 @@ interface ConcernedPeople {
 const mostNamed = 20;
 
 /** Active people who last signed in then. */
-export async function findSignedInBetween(
-  db: Reader,
-  after: string,
-  until: string,
-): Promise<ConcernedPeople> {
+export async function findSignedInBetween(db: Reader, after: string, until: string): Promise<PeopleCount> {
   const rows = await db
     .selectFrom('users')
     .select('id')
@@ -89,11 +85,7 @@ export async function findSignedInBetween(
 }
 
 /** Active people with an active key that was registered then. */
-export async function findRegisteredBetween(
-  db: Reader,
-  after: string,
-  until: string,
-): Promise<ConcernedPeople> {
+export async function findRegisteredBetween(db: Reader, after: string, until: string): Promise<PeopleCount> {
   const rows = await db
     .selectFrom('ssh_keys as k')
     .innerJoin('users as u', 'u.id', 'k.user_id')
@@ -108,7 +100,7 @@ export async function findRegisteredBetween(
   return concerned(rows.map(({ id }) => id));
 }
 
-function concerned(ids: readonly string[]): ConcernedPeople {
+function concerned(ids: readonly string[]): PeopleCount {
   return { people: ids.length, userIds: ids.slice(0, mostNamed) };
 }
 

@@ -1,4 +1,4 @@
-/** One connection to PostgreSQL: TLS as libpq means it, the limits that it is set to, and its statements, prepared once. */
+/** One connection to PostgreSQL: TLS as libpq means it, timeouts, and statements that are prepared once. */
 import { EventEmitter } from 'node:events';
 import { existsSync, readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
@@ -21,29 +21,29 @@ export interface Result {
 
 export interface Warning {
   message: string;
-  /** Where in PostgreSQL it comes from. */
+  /** The routine in PostgreSQL's source that sent it. */
   routine: string | undefined;
 }
 
-/** What a host says of itself; no timeline while it is a standby. */
+/** The state that a host reports; no timeline while it is a standby. */
 export interface HostState {
-  /** What initdb gave to it, which standbys share. */
+  /** The system identifier from initdb, which standbys share. */
   system: string;
   timeline: string | null;
 }
 
 export type Use = keyof typeof settings;
 
-/** A host that answers takes milliseconds; those behind it are to be asked soon. */
+/** Timeout of a connection: a host that answers takes milliseconds, and the hosts behind it must be tried soon. */
 const connectMs = 3_000;
 /** A host that is gone does not confirm the end of the connection. */
 const closeMs = 1_000;
 
 /**
- * `answerMs`: a host that is gone sends no answer, so a connection that waits longer for one is given up. The others are PostgreSQL's
- * own limits: what reads waits for locks that other programs took, and for no others; a read for a request takes milliseconds.
- * A server that stands still while it holds the lock of writes loses it after 5 s; those that wait for that lock give up later.
- * A commit has no limit there: one that is cancelled while it waits for a standby has been made all the same.
+ * `answerMs`: a host that is gone sends no answer, so a connection that waits longer for one is given up. The others
+ * are PostgreSQL's timeouts: reads wait only for locks of other programs; a read for a request takes milliseconds. A
+ * server that is suspended while it holds the write lock loses it after 5 s; those that wait for it give up later. A
+ * commit has none there: one that is cancelled while it waits for a standby has been made all the same.
  */
 const settings = {
   reading: { answerMs: 35_000, idle_in_transaction_session_timeout: '60s', statement_timeout: '30s' },
@@ -54,7 +54,7 @@ const settings = {
   service: {
     ...{ answerMs: 35_000, idle_in_transaction_session_timeout: '60s' },
     ...{ lock_timeout: '2s', statement_timeout: '30s' },
-    // Of what it writes without the lock of writes: that it is there.
+    // For its only writes without the write lock: that this server is live.
     synchronous_commit: 'off',
   },
   writing: {
@@ -70,7 +70,7 @@ const askState = `
     case when not pg_is_in_recovery() then substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) end as timeline
   from pg_control_system()`;
 
-/** Connects to a host, whatever it is. Throws a `PostgresError`. */
+/** Connects to a host, primary or not. Throws a `PostgresError`. */
 export async function connectTo(
   host: Host,
   target: PostgresTarget,
@@ -95,7 +95,7 @@ export async function connectTo(
   }
 }
 
-/** Every error ends it, except for those that PostgreSQL answers a statement with. */
+/** A connection that ends at every error, except for those that PostgreSQL answers a statement with. */
 export class Session extends EventEmitter<{ notification: [string]; warning: [Warning]; end: [] }> {
   readonly #client: pg.Client;
   #isOpen = true;
@@ -114,8 +114,8 @@ export class Session extends EventEmitter<{ notification: [string]; warning: [Wa
   }
 
   /**
-   * Runs one statement, prepared at its first use. It is sent at once, and done behind those that were sent before. NUL, for
-   * which PostgreSQL refuses a statement, is U+FFFD in it.
+   * Runs one statement, prepared at its first use. It is sent at once, and runs behind those that were sent before.
+   * NUL, for which PostgreSQL refuses a statement, is U+FFFD in it.
    */
   query(sql: string, parameters: readonly unknown[] = []): Promise<Result> {
     const name = nameOf(sql);
@@ -123,7 +123,7 @@ export class Session extends EventEmitter<{ notification: [string]; warning: [Wa
     return this.#answerTo(() => this.#client.query({ ...(name && { name }), text: sql, values }));
   }
 
-  /** Runs statements without parameters, at once; what each of them came to. */
+  /** Runs statements without parameters, at once; resolves to the result of each. */
   script(sql: string): Promise<Result[]> {
     return this.#answerTo(async () => {
       const results: unknown = await this.#client.query(sql);
@@ -133,7 +133,7 @@ export class Session extends EventEmitter<{ notification: [string]; warning: [Wa
 
   destroy(): void {
     this.#end();
-    // Its `end` would wait for what runs.
+    // The client's `end` would wait for running statements.
     streamOf(this.#client).destroy();
   }
 
@@ -194,7 +194,7 @@ function nameOf(sql: string): string | undefined {
   return name;
 }
 
-/** What is asked before anything is waited for goes in one packet. */
+/** Sends statements that are started together in one packet. */
 function sendTogether(stream: Duplex): void {
   if (stream.writableCorked > 0) return;
   stream.cork();
@@ -226,7 +226,7 @@ async function open(
   const client = new pg.Client({
     ...{ host, port, user, password, database, ...more },
     application_name: 'andromeda',
-    // What needs no answer of what goes before is sent at once.
+    // Statements are sent without waiting for the answers to those before.
     pipeline: true,
     keepAlive: true,
     keepAliveInitialDelayMillis: 5_000,
@@ -244,7 +244,7 @@ async function open(
   }
 }
 
-/** Whole numbers as JavaScript has them, `count` and `sum` among them; true and false; texts. */
+/** Parses numbers, `count` and `sum` among them, and booleans; all other types stay texts. */
 function parserOf(oid: number): (text: string) => unknown {
   if (numbers.has(oid)) return Number;
   return oid === 16 ? (text) => text === 't' : (text) => text;
@@ -253,14 +253,14 @@ function parserOf(oid: number): (text: string) => unknown {
 /** `int8`, `int2`, `int4`, `oid`, `float4`, `float8` and `numeric`, as `pg_type` numbers them. */
 const numbers = new Set([20, 21, 23, 26, 700, 701, 1700]);
 
-/** https://www.postgresql.org/docs/current/libpq-ssl.html. A Unix socket has no TLS, and the file is to be right all the same. */
+/** https://www.postgresql.org/docs/current/libpq-ssl.html. A Unix socket has no TLS, but the file must be readable. */
 function tlsFor(host: string, { sslMode, sslRootCert }: PostgresTarget): ConnectionOptions | false {
   if (sslMode === 'disable') return false;
   const ca = authorities(sslRootCert);
   if (host.includes('/')) return false;
   const unchecked = { rejectUnauthorized: false };
   if (sslMode === 'prefer') return unchecked;
-  // With authorities at hand, libpq asks of `require` what it asks of `verify-ca`.
+  // With a root certificate, libpq treats `require` as `verify-ca`.
   if (sslMode === 'require' && ca === undefined) return unchecked;
   const isFull = sslMode === 'verify-full';
   return {
@@ -271,7 +271,7 @@ function tlsFor(host: string, { sslMode, sslRootCert }: PostgresTarget): Connect
   };
 }
 
-/** What certificates must be of; undefined: the system's own. Throws where the file cannot be read. */
+/** The certificates of trusted authorities; undefined: the system's own. Throws where the file cannot be read. */
 function authorities(file: string | undefined): string | undefined {
   if (file === 'system') return undefined;
   const usual = join(homedir(), '.postgresql', 'root.crt');

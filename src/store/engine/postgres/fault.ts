@@ -1,14 +1,14 @@
-/** What PostgreSQL's errors, and those of the way to it, say of the database. */
+/** The faults of a database by PostgreSQL's errors, and by those of connections to it. */
 import { DomainError } from '../../../domain/error.ts';
 import type { DatabaseFault } from '../dialect.ts';
 
-/** An error of PostgreSQL's, or of the connection to it. Its message has nothing of what was written. */
+/** An error of PostgreSQL's, or of the connection to it. Its message has none of the written data. */
 export class PostgresError extends Error {
   override name = 'PostgresError';
   /** https://www.postgresql.org/docs/current/errcodes-appendix.html; undefined where the connection failed. */
   readonly sqlState: string | undefined;
   readonly isLost: boolean;
-  /** Whether an operator has to mend how it is asked, or what it shows, before it can be had. */
+  /** Whether TLS failed, for which an operator has to change the URL or the server's certificate. */
   readonly isOfTls: boolean;
   /** Whether a host is a primary that is not to be served from (`primary.ts`). */
   readonly isFormer: boolean;
@@ -30,7 +30,7 @@ export class PostgresError extends Error {
   }
 }
 
-/** An error of `pg` as one of ours. Anything but what the server itself sent means that the connection is gone. */
+/** Converts an error of `pg`. Any error that the server itself did not send means that the connection is lost. */
 export function postgresError(error: unknown): PostgresError {
   if (error instanceof PostgresError) return error;
   const { message, code, severity } = error as Error & { code?: unknown; severity?: unknown };
@@ -46,8 +46,8 @@ export function postgresError(error: unknown): PostgresError {
 }
 
 /**
- * What to do about a server that has no TLS, or a certificate that is not taken; undefined for any other error. One that has
- * ended, or is not good yet, is waited for: it is renewed there, or the clock of this machine is set.
+ * The advice for a server without TLS, or with a certificate that is not accepted; undefined for any other error. An
+ * expired one, or one that is not valid yet, is waited for: it is renewed there, or this machine's clock is set.
  */
 function tlsAdvice(message: string, code: unknown): string | undefined {
   if (message.includes('does not support SSL'))
@@ -62,7 +62,7 @@ function tlsAdvice(message: string, code: unknown): string | undefined {
 const unknownAuthority =
   /SELF_SIGNED|^UNABLE_TO_(GET_ISSUER|VERIFY_LEAF)|^CERT_(SIGNATURE_FAILURE|UNTRUSTED)/;
 
-/** Where connections fail, an operator ends them, or the server has become a standby. */
+/** Whether the connection failed, an operator ended it, or the server has become a standby. */
 function isFatal(severity: string, code: string): boolean {
   return severity === 'FATAL' || severity === 'PANIC' || /^(08|57P)/.test(code) || code === '25006';
 }
@@ -78,18 +78,18 @@ export class CommitInDoubt extends DomainError {
 
 const ofBegin = new WeakSet<object>();
 
-/** The same error, as one of a write that did not begin. */
+/** Marks an error as one of a write that did not begin. */
 export function failureToBegin(error: unknown): unknown {
   if (error instanceof Error) ofBegin.add(error);
   return error;
 }
 
-/** Whether a write failed because it did not begin: what waits for the same would only wait again. */
+/** Whether a write failed because it did not begin: others that wait for the same lock would only wait again. */
 export function isOfBegin(error: unknown): boolean {
   return error instanceof Error && ofBegin.has(error);
 }
 
-/** Whether what failed with it fails again, or must not be tried again, by itself. */
+/** Whether each write of a failed commit would fail again by itself, or must not be tried again. */
 export function isOfAll(error: unknown): boolean {
   return error instanceof CommitInDoubt || ofAll.has(postgresFault(error));
 }
@@ -100,7 +100,7 @@ export function isPostgresError(error: unknown): boolean {
   return error instanceof PostgresError;
 }
 
-/** What it says of the database; undefined for any other error. */
+/** The database fault that an error of PostgreSQL's reports; undefined for any other error. */
 export function postgresFault(error: unknown): DatabaseFault | undefined {
   if (!(error instanceof PostgresError)) return undefined;
   const { sqlState = '', isLost, isFormer } = error;

@@ -16,8 +16,8 @@ import { findObstacle } from './view.ts';
 import { Writes } from './writes.ts';
 
 /**
- * So many connections at most, with the one that writes and the one that listens: docs/scale.md says what a database needs to
- * allow.
+ * The most connections for reading, to which come the one that writes and the one that listens: docs/scale.md says how
+ * many a database needs to allow.
  */
 const sizes = {
   requests: { queries: 4, moments: 2 },
@@ -29,7 +29,7 @@ export interface PostgresOptions extends StartOptions {
   timeline?: TimelineNote | undefined;
 }
 
-/** Opens it. Throws a `DomainError` with a sentence where it cannot be used. */
+/** Opens a PostgreSQL. Throws a `DomainError` with a sentence where it cannot be used. */
 export async function openPostgres(url: string, options: PostgresOptions): Promise<Connections> {
   const target = parsePostgresUrl(url);
   const primary = new Primary(target, options);
@@ -44,7 +44,7 @@ export async function openPostgres(url: string, options: PostgresOptions): Promi
   return serving({ ...options, target, primary });
 }
 
-/** Once it can be used. */
+/** The connections to a database that can be used. */
 function serving(options: PostgresOptions & { target: PostgresTarget; primary: Primary }): Connections {
   const { primary } = options;
   const pools: pg.Pool[] = [];
@@ -74,7 +74,7 @@ function serving(options: PostgresOptions & { target: PostgresTarget; primary: P
     failure: () => listening.failure,
     formerPrimaries: () => primary.former,
     findObstacle: () => findObstacle(primary),
-    // It is the database server's.
+    // The log is the database server's.
     emptyLog: async () => true,
     others: {
       announce: (db, changes) => writes.announce(db, changes),
@@ -83,7 +83,7 @@ function serving(options: PostgresOptions & { target: PostgresTarget; primary: P
     },
     async [Symbol.asyncDispose]() {
       listening.close();
-      // Each waits for what is under way on its connections, which end next.
+      // Each pool waits for running queries, whose connections end next.
       for (const one of pools) void one.end();
       await primary.close();
     },

@@ -1,4 +1,4 @@
-/** Kysely over our own connections: how single queries, transactions and migrations come to one. */
+/** Kysely over our own connections, for single queries, transactions and migrations. */
 import {
   CompiledQuery,
   type DatabaseIntrospector,
@@ -13,9 +13,9 @@ import {
 import type { Queries } from '../queries.ts';
 import type { Result } from './connect.ts';
 
-/** A connection as Kysely has it for a query or a transaction; one without `begin` is for single queries. */
+/** A connection that Kysely has acquired for a query or a transaction; one without `begin` is for single queries. */
 export interface Taken {
-  /** What all statements go through, but for those that begin and end transactions. */
+  /** Runs all statements but those that begin and end transactions. */
   run: Run;
   begin?(): Promise<void>;
   commit?(): Promise<void>;
@@ -25,7 +25,7 @@ export interface Taken {
 
 export type Run = (sql: string, parameters: readonly unknown[]) => Promise<Result>;
 
-/** Of a connection on which nothing is counted: one that only reads. */
+/** The queries of a connection that counts no changes: one that only reads. */
 export function queriesOf(run: (...query: Parameters<Run>) => Promise<Pick<Result, 'rows'>>): Queries {
   return {
     engine: 'postgres',
@@ -36,7 +36,7 @@ export function queriesOf(run: (...query: Parameters<Run>) => Promise<Pick<Resul
   };
 }
 
-/** SQLite takes `in ()`, which nothing is in; PostgreSQL takes no such list. */
+/** SQLite accepts the empty list `in ()`; PostgreSQL does not. */
 const emptyLists = new HandleEmptyInListsPlugin({ strategy: replaceWithNoncontingentExpression });
 
 export function kyselyOn<Schema>(acquire: () => Promise<Taken>): Kysely<Schema> {
@@ -64,7 +64,7 @@ class Dialect extends PostgresDialect {
   }
 }
 
-/** Who migrates holds a lock already, which is the schema's own. */
+/** `migrating` holds a lock already, one per schema. */
 class Adapter extends PostgresAdapter {
   override async acquireMigrationLock(): Promise<void> {}
   override async releaseMigrationLock(): Promise<void> {}

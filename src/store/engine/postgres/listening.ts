@@ -28,12 +28,12 @@ export interface ListeningOptions {
 const recheckMs = 5_000;
 const firstRetryMs = 100;
 const longestRetryMs = 2_000;
-/** PostgreSQL takes less than 8000 bytes. */
+/** PostgreSQL limits a notification to less than 8000 bytes. */
 const mostBytes = 7_000;
-/** What changes more than fits into these counts as everything. */
+/** A commit whose changes do not fit into so many notifications counts as everything. */
 const mostParts = 16;
 
-/** What makes the table with the channel's name, where it is not there. */
+/** The statements that make the table with the channel's name, where it is missing. */
 export function channelTable(): string {
   const name = `andromeda_${randomBytes(20).toString('hex')}`;
   return `
@@ -50,7 +50,7 @@ export const notify = 'select pg_notify((select name from store_channel), $1)';
 
 const everything: readonly Change[] = [{ kind: 'everything' }];
 
-/** `s`: who sends; `v`: of which version; `c`: what changed; or `t`: about what, and `b`: what. */
+/** `s`: sender; of a commit, `v`: version, `c`: changes; of a message, `t`: topic, `b`: body. */
 interface Payload {
   s: string;
   v?: number;
@@ -70,9 +70,9 @@ export class Listening {
   #asked = 0;
   /** The newest version that is known to be committed. */
   #committed = 0;
-  /** Commits were lost, which was not announced yet. */
+  /** Whether commits were lost without this being announced yet. */
   #hasGoneBack = false;
-  /** Why it does not listen at the moment, as it cannot be connected to. */
+  /** Why it does not listen at the moment: the error of the last attempt to connect. */
   failure: Error | undefined;
   /** The newest commit of this server's whose outcome is not known. */
   #inDoubt = 0;
@@ -113,7 +113,7 @@ export class Listening {
       .join('; ');
   }
 
-  /** What is sent as a message, by `notify`. */
+  /** The text of a message, to send by `notify`. */
   messageOf(topic: string, body: object): string {
     return JSON.stringify({ s: this.#options.serverId, t: topic, b: body });
   }
@@ -159,8 +159,8 @@ export class Listening {
   }
 
   /**
-   * Says that the database has lost what was committed: it was restored, or a standby took over that had not got it.
-   * `committed`: what was known to be so before it was asked. False where it has all, or where writes were ended.
+   * Logs that the database has lost commits: it was restored, or a standby took over without them. `committed`: the
+   * newest version known before it was asked. False where it has all, or where writes were ended.
    */
   #noteLost(version: number, committed: number): boolean {
     if (version === 0 || version >= committed) return false;
@@ -188,14 +188,14 @@ export class Listening {
     while ((await this.#wait(recheckMs)) && this.#session === session) {
       const committed = this.#committed;
       const version = await askVersion(session);
-      // What else is asked of it gets no answer either, or is a write that a standby refuses.
+      // Other queries get no answer either, or are writes that a standby refuses.
       if (version === undefined) return this.#options.primary.endAll();
       if (this.#session !== session) return;
       if (this.#noteLost(version, committed)) {
         this.#heard = version;
         this.#hasGoneBack = true;
         this.#announceEverything();
-        // What was committed a moment ago may be on its way; what was there the last time is not.
+        // The notification of a recent commit may be on its way; that of a version from the last check is lost.
       } else if (this.#asked > this.#heard) {
         this.#heard = this.#asked;
         this.#announceEverything();
@@ -228,7 +228,7 @@ async function askVersion(session: Session): Promise<number | undefined> {
   return row.standby ? undefined : row.version;
 }
 
-/** Undefined where it is none of ours. */
+/** Undefined where the text is no payload of ours. */
 function parse(text: string): Payload | undefined {
   try {
     const { s, v, c, t, b } = JSON.parse(text) as Partial<Record<keyof Payload, unknown>>;

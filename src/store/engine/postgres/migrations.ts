@@ -1,6 +1,6 @@
 /**
- * Migrations on PostgreSQL: the same ones, which are written for SQLite first. What the two say differently is put into
- * PostgreSQL's words here: the type of whole numbers, and triggers.
+ * Migrations on PostgreSQL: the same ones, which are written for SQLite first. Statements that differ are translated
+ * here: those with the type of whole numbers, and triggers.
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Kysely } from 'kysely';
@@ -27,14 +27,14 @@ export interface MigratingOptions extends StartOptions {
 }
 
 const retryMs = 250;
-/** A server that brings the schema up to date is done sooner, for the most part. */
+/** Another server's migration is mostly done sooner, and not worth a line in the log. */
 const silentMs = 2_000;
 /** Asking for the lock takes milliseconds; a host silent for this long is gone, and this connection has no other timeout. */
 const answerMs = 10_000;
 
 /**
- * Runs what brings the schema up to date, while no other server does. Once it changes something, writes wait for it; when
- * it is done, everything counts as changed.
+ * Runs a migration, while no other server does. Once it changes something, writes wait for it; when it is done,
+ * everything counts as changed.
  */
 export async function migrating<T>(
   { primary, listening, target, ...start }: MigratingOptions,
@@ -50,7 +50,7 @@ export async function migrating<T>(
   }
 }
 
-/** Throws `invalid_state` where writes were ended: the row of before is not made anew. */
+/** Makes missing tables. Throws `invalid_state` where writes were ended: the deleted row is not made anew. */
 async function prepareVersion(session: Session, { isCopying }: StartOptions): Promise<void> {
   const ask = async (sql: string) => (await session.query(sql)).rows as { is: boolean }[];
   const [table] = await ask(`select to_regclass('store_version') is not null as is`);
@@ -61,7 +61,7 @@ async function prepareVersion(session: Session, { isCopying }: StartOptions): Pr
   if (!channel?.is) await session.script(channelTable());
 }
 
-/** Waits for the other server that has it, if there is one, but no longer than this one is to start. */
+/** Takes the lock of migrations. Waits for another server that has it, unless this one is to stop. */
 async function takeLock(session: Session, { log, stopping }: StartOptions): Promise<void> {
   const began = performance.now();
   const away = log && createAwayLog(log);
@@ -76,7 +76,7 @@ async function takeLock(session: Session, { log, stopping }: StartOptions): Prom
   }
 }
 
-/** Any role that may connect can have an advisory lock, so that whose it is tells whether it is a server's. */
+/** Names the lock's holder: any role that may connect can take it, so its role shows whether it is a server. */
 async function whoHoldsIt(session: Session): Promise<string> {
   const { rows } = await session.query(`
     select a.pid, a.usename as role from pg_locks l join pg_stat_activity a on a.pid = l.pid
@@ -122,7 +122,7 @@ function kyselyFor(session: Session, listening: Listening): Kysely<Schema> {
   }));
 }
 
-/** A statement of a migration as PostgreSQL has it. */
+/** Translates a statement of a migration into PostgreSQL's dialect. */
 function translate(sql: string): string {
   const trigger = triggerPattern.exec(sql);
   if (trigger?.groups) return createTrigger(trigger.groups);
@@ -137,7 +137,7 @@ function createTrigger(parts: Record<string, string | undefined>): string {
   const { name, when, event, of = '', table, condition, body = '' } = parts;
   const statements = body
     .replaceAll(/select raise\(abort, ('[^']*')\)/gi, 'raise exception $1')
-    // There, the row that is there already and the one that was to be added have the same names.
+    // In PostgreSQL a bare column is ambiguous: of the existing row, or of the new one.
     .replaceAll(
       /(insert into (\w+)[\s\S]*do update set (\w+) = )(\w+ \+ 1)/gi,
       (_, before, into, _column, sum) => `${before}${into}.${sum}`,

@@ -1,8 +1,8 @@
 /**
- * Which of several PostgreSQL is the one to serve from: the first that takes writes, unless it is a former primary. A standby that
- * takes over begins the next timeline; a former primary that comes back takes writes on the one before, and lacks what was written
- * since. So the newest timeline that was seen on any host of the URL is kept, also in the data directory, and a primary of an older
- * one, or of another system, is refused.
+ * Chooses the PostgreSQL to serve from: the first host that takes writes, unless it is a former primary. A standby
+ * that takes over begins the next timeline; a former primary that comes back takes writes on the one before, and lacks
+ * what was written since. So the newest timeline that was seen on any host of the URL is kept, also in the data
+ * directory, and a primary of an older one, or of another system, is refused.
  */
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Logger } from '../../../lib/log.ts';
@@ -23,7 +23,7 @@ export interface TimelineNote {
 
 /** After a failed connect, no attempt is made for this long. */
 const restMs = 500;
-/** So often the hosts that are not in use are asked. */
+/** How often the hosts that are not in use are asked. */
 const watchMs = 2_000;
 
 export class Primary {
@@ -54,7 +54,7 @@ export class Primary {
     return [...this.#former.values()];
   }
 
-  /** Connects to the host of the last time, or else to the others in their order. */
+  /** Connects to the host that was used last, or else to the others in their order. */
   async connect(use: Use): Promise<Session> {
     if (this.#failed && performance.now() < this.#failed.until) throw this.#failed.error;
     const failures = new Map<Host, PostgresError>();
@@ -127,7 +127,7 @@ export class Primary {
     }
   }
 
-  /** Takes up what a host says of itself. Throws where it is a standby, or not the primary to serve from. */
+  /** Records the state that a host reports. Throws where it is a standby, or not the primary to serve from. */
   #admit(host: Host, { system, timeline }: HostState): Timeline {
     if (timeline === null) {
       this.#setFormer(host, undefined);
@@ -184,7 +184,7 @@ function failureOfAll(failures: ReadonlyMap<Host, PostgresError>): PostgresError
   return new PostgresError(
     [...failures].map(([host, { message }]) => `${addressOf(host)}: ${message}`).join('; '),
     {
-      // What all of them say is no matter of one host; one that takes no more connections is there.
+      // One host out of connections decides, as it is there; else a state counts only if all hosts share it.
       sqlState: isCrowded ? '53300' : states.size === 1 ? all[0]?.sqlState : undefined,
       isLost: true,
       isOfTls: all.every(({ isOfTls }) => isOfTls),

@@ -1,6 +1,6 @@
 /**
- * Reading from PostgreSQL: single queries, and several of one moment, by a pool of a few connections each. Requests have theirs, and
- * what the service does by itself has others: however many ask for what is slow, or locked, the service goes on.
+ * Reads from PostgreSQL: single queries, and snapshots, by a pool of a few connections each. Requests have pools of
+ * their own: however many of them are slow, or wait for locks, the service's own work goes on.
  */
 import { EventEmitter } from 'node:events';
 import { CompiledQuery, type Kysely } from 'kysely';
@@ -59,7 +59,7 @@ export function createPool(primary: Primary, use: Use, size: number): pg.Pool {
   return pool.on('error', () => {});
 }
 
-/** Runs what may run twice on a connection, and again on another one where the first was lost. Release the client. */
+/** Calls `run` on a connection, and again on another one where the first was lost. The caller releases the client. */
 async function begin<T>(
   pool: pg.Pool,
   run: (session: Session) => Promise<T>,
@@ -87,7 +87,7 @@ export async function queryOn(
   return result;
 }
 
-/** `moments` is for snapshots: what holds one of its connections may also need one of `queries`. */
+/** `moments` is for snapshots: the holder of one of its connections may also need one of `queries`. */
 export function readingOn({ queries, moments }: { queries: pg.Pool; moments: pg.Pool }): Reading {
   const run = (sql: string, parameters: readonly unknown[]) => queryOn(queries, sql, parameters);
   const reader = kyselyOn<Schema>(async () => ({ run }));
@@ -101,14 +101,14 @@ export function readingOn({ queries, moments }: { queries: pg.Pool; moments: pg.
   return { reader, readSnapshot: snapshotsOn(moments) };
 }
 
-/** One moment: what its first query sees, all of them see. */
+/** A snapshot: all queries see what the first one sees. */
 function snapshotsOn(pool: pg.Pool): Reading['readSnapshot'] {
   const kysely: Kysely<Schema> = kyselyOn(async () => {
     const { client } = await begin(pool, (session) =>
       session.script('begin isolation level repeatable read, read only'),
     );
     const { session } = client;
-    // What was read is of one moment, however this ends.
+    // The reads were of one snapshot, however the transaction ends.
     const end = (how: string) => async () => void (await session.script(how).catch(() => session.destroy()));
     return {
       run: (sql, parameters) =>

@@ -1,4 +1,4 @@
-/** What is asked of a PostgreSQL when a server starts on it: whether it can be used, and what an operator should know. */
+/** Checks of a PostgreSQL when a server starts on it: whether it can be used, and warnings for operators. */
 import { setTimeout as wait } from 'node:timers/promises';
 import { DomainError, StoppedError } from '../../../domain/error.ts';
 import { clockAhead, clockLimitMs } from '../../../domain/server.ts';
@@ -9,7 +9,7 @@ import { PostgresError } from './fault.ts';
 import type { Primary } from './primary.ts';
 
 export interface StartOptions {
-  /** Of a server, which waits where the database is away, and logs that here. Left out: that is an error at once. */
+  /** The log of a server, which waits while the database is away. Left out: that is an error at once. */
   log?: Logger | undefined;
   /** Resolves when the server is to stop instead. */
   stopping?: Promise<unknown> | undefined;
@@ -20,12 +20,12 @@ export interface StartOptions {
 const retryMs = 1_000;
 /** Any number that no other program takes for its advisory locks. */
 const schemaLock = 1_634_626_674;
-/** With `pg_current_xact_id`, by which it is asked what became of a commit. */
+/** The first version with `pg_current_xact_id`, by which the outcome of a commit is asked. */
 const oldestVersion = 130_000;
 
 /**
- * The first connection. A server waits for it as long as it takes; what an operator has to mend ends that: a refusal of the user or
- * the database, and TLS that is not there or a certificate that is not taken, by every host of the URL.
+ * Makes the first connection. A server waits for it as long as it takes, except for faults that an operator has to
+ * mend: every host of the URL refuses the user or the database, has no TLS, or has a certificate that is not accepted.
  */
 export async function connectFirst(
   primary: Primary,
@@ -43,7 +43,7 @@ export async function connectFirst(
       return session;
     } catch (error) {
       if (error instanceof StoppedError) {
-        // One that comes later is closed.
+        // A connection that comes later is closed.
         connecting.then((session) => session.close()).catch(() => {});
         throw error;
       }
@@ -57,7 +57,7 @@ export async function connectFirst(
   }
 }
 
-/** What an operator has to mend before a connection can be had; undefined where waiting may help. */
+/** The fault that an operator has to mend before a connection succeeds; undefined where waiting may help. */
 function refusalOf(error: unknown): string | undefined {
   if (!(error instanceof PostgresError)) return undefined;
   const { sqlState = '', isOfTls, message } = error;
@@ -74,10 +74,10 @@ export interface AwayLog {
 
 const firstSilentMs = 10_000;
 const longestSilentMs = 600_000;
-/** Hosts that fail in turns have a few messages. */
+/** Messages to remember: hosts that fail in turns have a few. */
 const mostMessages = 8;
 
-/** Says what is waited for: what is new at once, and the same again at growing intervals, for who looks at the log of that day. */
+/** Logs why the database is away: a new message at once, the same again at growing intervals, for the log of each day. */
 export function createAwayLog(log: Logger, now = () => performance.now()): AwayLog {
   const began = now();
   const said = new Set<string>();
@@ -98,7 +98,7 @@ export function createAwayLog(log: Logger, now = () => performance.now()): AwayL
   };
 }
 
-/** Rejects with `StoppedError` when the server is to stop, and never resolves. One for all that is waited for in a row. */
+/** Rejects with `StoppedError` when the server is to stop, and never resolves. Make one for several waits in a row. */
 export function untilStopped(stopping: StartOptions['stopping']): Promise<never> {
   const { promise, reject } = Promise.withResolvers<never>();
   promise.catch(() => {});
@@ -106,7 +106,7 @@ export function untilStopped(stopping: StartOptions['stopping']): Promise<never>
   return promise;
 }
 
-/** An error at the start, in words where it says that the user may not do what has to be done there. */
+/** An error at the start, as a refusal with a sentence where a right is missing, or the database cannot be used. */
 export function asRefusal(error: unknown, target: PostgresTarget): unknown {
   if (!(error instanceof PostgresError)) return error;
   const { sqlState, message, isLost } = error;
@@ -118,12 +118,12 @@ export function asRefusal(error: unknown, target: PostgresTarget): unknown {
         : `${message}. Its user has to own all that is in it: create a database that is its own, and restore the dump into it as "${target.user}" (docs/operations.md)`,
       'invalid_state',
     );
-  // Of a standby, a connection would not have been made.
+  // It is no standby: to one, no connection would have been made.
   if (sqlState === '25006') return unusable(target, `it takes no writes: ${message}`, 'invalid_state');
   return isLost ? unusable(target, message, 'service_unavailable') : error;
 }
 
-/** Throws `invalid_state` in words where it cannot be used; what an operator should know goes into the log. */
+/** Throws `invalid_state` with a sentence where it cannot be used; warnings for operators go into the log. */
 export async function requireUsable(
   session: Session,
   target: PostgresTarget,
@@ -132,7 +132,7 @@ export async function requireUsable(
   const before = Date.now();
   const { rows } = await session.query(question);
   const after = Date.now();
-  const [state] = rows as State[];
+  const [state] = rows as DatabaseState[];
   if (!state) throw new Error('PostgreSQL does not say what it is');
   const refuse = (reason: string) => unusable(target, reason, 'invalid_state');
   if (state.version < oldestVersion) throw refuse('it is older than PostgreSQL 13');
@@ -152,18 +152,18 @@ export async function requireUsable(
     log?.warn('database.standby', { synchronousStandbys: state.standbys, synchronousCommit: state.commit });
 }
 
-/** The schema that tables are made in; the one that the URL names is made where it is missing. */
+/** Requires a schema to make tables in; the one that the URL names is made where it is missing. */
 export async function prepareSchema(session: Session, target: PostgresTarget): Promise<void> {
   const { rows } = await session.query('select current_schema() as schema');
   if ((rows as { schema: string | null }[])[0]?.schema) return;
   if (target.schema === undefined) throw unusable(target, 'it has no schema for tables', 'invalid_state');
-  // Two that make it at once would fail each other.
+  // Two servers that make it at once would make each other fail.
   await session.script(
     `select pg_advisory_xact_lock(${schemaLock}); create schema if not exists ${quoteName(target.schema)}`,
   );
 }
 
-interface State {
+interface DatabaseState {
   version: number;
   encoding: string;
   collation: string;
@@ -176,7 +176,7 @@ interface State {
   isOpen: boolean;
 }
 
-// Versions differ in what they say of the provider of a collation.
+// Versions differ in the columns for the provider of a collation.
 const question = `
   select current_setting('server_version_num')::int as version,
     pg_encoding_to_char(d.encoding) as encoding, d.datcollate as collation,
@@ -187,8 +187,8 @@ const question = `
     current_setting('synchronous_standby_names') as standbys, current_setting('synchronous_commit') as commit
   from pg_database d where datname = current_database()`;
 
-/** By the bytes of UTF-8, as SQLite compares. PostgreSQL 17 has a provider of its own, whose locales do so too. */
-function isC({ provider, collation, locale }: State): boolean {
+/** Whether texts sort by bytes of UTF-8, as in SQLite; so do the locales of PostgreSQL 17's own provider. */
+function isC({ provider, collation, locale }: DatabaseState): boolean {
   if (provider === 'i') return false;
   if (provider === 'b') return ['C', 'C.UTF-8', 'C.UTF8', 'PG_C_UTF8'].includes(locale ?? '');
   return collation === 'C' || collation === 'POSIX';

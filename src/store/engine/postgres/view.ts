@@ -1,4 +1,4 @@
-/** What operators ask of a PostgreSQL that servers may use: what writes wait for, and what is in it. */
+/** Views of a PostgreSQL that servers may use, for operators: what writes wait for, and what is in it. */
 import { setTimeout as wait } from 'node:timers/promises';
 import type { Kysely } from 'kysely';
 import { describePostgres, parsePostgresUrl } from '../../../lib/postgres-url.ts';
@@ -11,9 +11,9 @@ import { kyselyOn, queriesOf } from './kysely.ts';
 import { Primary, type TimelineNote } from './primary.ts';
 import { asRefusal, connectFirst, requireUsable, unusable } from './start.ts';
 
-/** The request that reports the obstacle waits for this. */
+/** Timeout for finding the obstacle, which a request waits for. */
 const askMs = 3_000;
-/** Waiting this long is normal. */
+/** Shorter waits are normal. */
 const usualSeconds = 1;
 /** The `application_name` of our connections (`connect.ts`). */
 const own = 'andromeda';
@@ -102,7 +102,7 @@ export interface ServerView {
 /** Short timeouts: an inspection is not worth waiting long for a locked table. */
 const setUp = `set default_transaction_read_only to on; set lock_timeout to '3s'; set statement_timeout to '10s'`;
 
-/** Opens it. Throws a `DomainError` with a sentence where a service could not use it, also in what is asked later. */
+/** Opens a view. Throws a `DomainError` with a sentence where a service could not use it; so do its later queries. */
 export async function viewPostgres(url: string, timeline: TimelineNote | undefined): Promise<ServerView> {
   const target = parsePostgresUrl(url);
   const primary = new Primary(target, { timeline });
@@ -138,7 +138,7 @@ export async function viewPostgres(url: string, timeline: TimelineNote | undefin
 }
 
 const schema = '(select oid from pg_namespace where nspname = current_schema())';
-/** What an extension has put there is no part of our schema. */
+/** Objects of an extension are no part of our schema. */
 const isOwn = (oid: string) => `not exists (select 1 from pg_depend where objid = ${oid} and deptype = 'e')`;
 
 const columns = `
@@ -158,7 +158,7 @@ async function listObjects(rows: <Row>(sql: string) => Promise<Row[]>): Promise<
     if (known) known.push(column);
     else tables.set(name, [column]);
   }
-  // The lock of writes, and the channel to the others, which only this engine has.
+  // Tables that only this engine has: the write lock, and the channel to the other servers.
   for (const name of ['store_version', 'store_channel']) tables.delete(name);
   const names = async (sql: string) => new Set((await rows<{ name: string }>(sql)).map(({ name }) => name));
   return { tables, indexes: await names(indexes), triggers: await names(triggers) };

@@ -18,11 +18,11 @@ import { kyselyOn, queriesOf } from './kysely.ts';
 import type { Listening } from './listening.ts';
 import type { Primary } from './primary.ts';
 
-/** A commit that takes longer waits for a standby that does not come, or for a host that is gone: it is in doubt then. */
+/** Timeout of a commit: a longer one waits for a standby that does not answer, or a host that is gone, and is in doubt. */
 const commitMs = 10_000;
-/** Once a write has the lock of all writes, whatever else it waits for is locked by another program. */
+/** Timeout of further locks: once a write has the lock of all writes, they are other programs'. */
 const otherLocksMs = 1_000;
-/** So many statements may be under way that nothing waits for. */
+/** The most statements that are under way without being awaited. */
 const mostSent = 100;
 
 interface Writing {
@@ -48,7 +48,7 @@ export class Writes {
       try {
         return await this.#run(write, body);
       } catch (error) {
-        // Where its connection was lost before there was anything to commit, nothing of it is there.
+        // A write whose connection was lost before its commit has left nothing in the database.
         const isTriedAgain = isFirst && !write.isCommitting && !write.session.isOpen;
         if (error instanceof CommitInDoubt || !isTriedAgain) throw error;
       }
@@ -103,7 +103,7 @@ export class Writes {
 
   async #commit(write: Write): Promise<void> {
     await write.begun;
-    // PostgreSQL would roll it back, and say that it did.
+    // PostgreSQL would answer the commit with a rollback.
     if (write.failure) throw write.failure.error;
     write.isCommitting = true;
     const cause = await this.#tryCommit(write);
@@ -117,11 +117,11 @@ export class Writes {
     throw cause;
   }
 
-  /** Throws where it was rolled back. Resolves to why it is in doubt, if it is. */
+  /** Commits. Throws where it was rolled back; resolves to the reason where it is in doubt. */
   async #tryCommit(write: Write): Promise<PostgresError | undefined> {
     const { session, writing } = write;
     writing.isAlone = false;
-    // What took long to write takes long to arrive at a standby.
+    // A write that took long takes long to arrive at a standby.
     const limitMs = Math.max(commitMs, performance.now() - write.began);
     const late = setTimeout(() => session.destroy(), limitMs);
     try {
@@ -139,7 +139,7 @@ export class Writes {
   }
 }
 
-/** What the transactions under way announce. */
+/** The changes that transactions under way will announce. */
 const changesOf = new WeakMap<Kysely<Schema>, Change[]>();
 
 class Write {
@@ -147,12 +147,12 @@ class Write {
   readonly flush: boolean;
   readonly began = performance.now();
   readonly changes: Change[] = [];
-  /** Resolves when it has the lock; what was sent meanwhile counts for nothing where it rejects. */
+  /** Resolves when it has the lock. Where it rejects, statements that were sent meanwhile have no effect. */
   begun: Promise<void> = Promise.resolve();
-  /** Its number, by which it can be asked afterwards what became of it. */
+  /** The ID of its transaction, by which its outcome can be asked afterwards. */
   xid = '';
   version = 0;
-  /** How many statements changed something, or may have. */
+  /** Rows that it changed; a statement that was not awaited counts as one. */
   changed = 0;
   /** Why a statement failed: PostgreSQL takes no other one before the transaction, or a part of it, is rolled back. */
   failure: { error: unknown } | undefined;
@@ -173,7 +173,7 @@ class Write {
     return this.writing.incarnation;
   }
 
-  /** Sends what begins it, without waiting for the lock. */
+  /** Sends the statement that begins it, without waiting for the lock. */
   begin(): void {
     this.begun = this.#lock().catch((error: unknown) => {
       throw failureToBegin(error);
@@ -205,7 +205,7 @@ class Write {
     if (this.failure) throw await this.failureOf(this.failure.error);
   }
 
-  /** What made a statement fail: that one that was sent before it did, or its own reason. */
+  /** The cause of a failed statement: the failure of one that was sent before it, or its own error. */
   async failureOf(error: unknown): Promise<unknown> {
     const [begun] = await Promise.allSettled([this.begun, ...this.#sent]);
     // Where it did not begin, PostgreSQL says of the rest that the transaction is aborted.
@@ -219,7 +219,7 @@ class Write {
       [
         'begin isolation level read committed',
         ...(this.flush ? [] : ['set local synchronous_commit to off']),
-        // What returns is worked out when the row is locked.
+        // `returning` is evaluated when the row is locked.
         `update store_version set version = version + 1
           returning version, pg_current_xact_id()::text as xid, set_config('lock_timeout', '${otherLocksMs}', true)`,
       ].join('; '),
@@ -231,11 +231,11 @@ class Write {
   }
 }
 
-/** How long the database is asked; the caller of the write waits that long. */
+/** How long the outcome is asked for; the caller of the write waits that long. */
 const doubtMs = 10_000;
 const betweenAsksMs = 100;
 
-/** What became of a commit whose answer was lost; undefined where the database cannot say, or no standby takes what is written. */
+/** The outcome of a commit whose answer was lost; undefined where the database does not know, or no standby confirms writes. */
 async function outcomeOf(asked: Write, primary: Primary): Promise<'committed' | 'aborted' | undefined> {
   const until = performance.now() + doubtMs;
   do {
@@ -261,7 +261,7 @@ async function askOutcome(asked: Write, primary: Primary, until: number): Promis
     const isWritten = await writeBehind(session, leftMs);
     return isWritten && !isAlone ? status : 'in progress';
   } catch (error) {
-    // A server that took over has not come to this number: what had it is not there.
+    // A server that took over has not reached this ID: the transaction is not in it.
     if (error instanceof PostgresError && error.sqlState === '22023') return 'aborted';
     throw error;
   } finally {
@@ -276,13 +276,13 @@ async function statusOf(session: Session, asked: Write): Promise<string | null> 
     [asked.xid],
   );
   const [row] = rows as { status: string | null; incarnation: string }[];
-  // The number may be another transaction's by now, of which we would say that it was ours.
+  // The ID may be another transaction's by now, which must not be taken for ours.
   if (row?.status === 'committed' && row.incarnation !== asked.incarnation) return null;
   return row?.status ?? null;
 }
 
 /**
- * Commits a write of our own, which changes nothing. One that ended while it waited for its standby is committed here, and
+ * Commits a write of our own, which changes nothing. A commit whose session ended while it waited for its standby is
  * on this host alone; a standby that has this write has all that was committed before.
  */
 async function writeBehind(session: Session, leftMs: number): Promise<boolean> {
@@ -292,14 +292,14 @@ async function writeBehind(session: Session, leftMs: number): Promise<boolean> {
   return results.at(-2)?.rowCount === 1 && results.at(-1)?.command === 'COMMIT';
 }
 
-/** Whether a commit was answered that is on this host alone. Texts of warnings are in the database's language. */
+/** Whether a warning is about a commit on this host alone. Texts of warnings are in the database's language. */
 function isOfStandby({ message, routine }: Warning): boolean {
   return routine === 'SyncRepWaitForLSN' || message.includes('synchronous replication');
 }
 
 /**
- * What differs between one run of PostgreSQL and the next: its start, its timeline, and its last statistics reset, which also
- * follows a crash of one of its processes. After a crash or a failover, PostgreSQL can give the number of a lost transaction to another one.
+ * Identifies one run of PostgreSQL: its start, its timeline, and its last statistics reset, which also follows a crash
+ * of one of its processes. After a crash or a failover, a lost transaction's ID can be given to another one.
  */
 const incarnation = `extract(epoch from pg_postmaster_start_time())::text
   || ' ' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)

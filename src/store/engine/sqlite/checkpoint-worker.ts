@@ -1,5 +1,5 @@
 /**
- * A thread that makes checkpoints, one whenever it is asked, with a connection of its own. It must run in the same library of
+ * A thread that makes a checkpoint on each request, with a connection of its own. It must run in the same library of
  * SQLite as the other connections of this process, which then share their locks.
  */
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
@@ -10,9 +10,9 @@ if (parentPort) serve(parentPort, workerData as { file: string });
 
 function serve(port: MessagePort, { file }: { file: string }): void {
   const database = new Database(file, { fileMustExist: true });
-  // For the log before the database file is written, for the file before the log begins anew, and for its new beginning.
+  // Flushes the log before the database file is written, the file before the log restarts, and the restarted log.
   database.pragma('synchronous = FULL');
-  // For readings that began long ago; writes wait as long.
+  // The wait for old read transactions; writes wait as long.
   database.pragma('busy_timeout = 100');
   port.on('message', (what: 'restart' | 'truncate' | 'close') => {
     if (what !== 'close') return port.postMessage(checkpoint(database, what));

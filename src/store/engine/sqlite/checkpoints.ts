@@ -1,9 +1,9 @@
 /**
- * What brings commits to the disk on other threads.
+ * Brings commits to the disk on other threads.
  *
- * Checkpoints: what the log holds goes into the database file, and the log begins anew. That flushes both several times,
- * so a connection on another thread does it (`checkpoint-worker.ts`), which starts when it is first needed. Writes
- * wait meanwhile, or the log would never be all in the file; reads go on.
+ * Checkpoints: the content of the log goes into the database file, and the log restarts. That flushes both several
+ * times, so a connection on another thread does it (`checkpoint-worker.ts`), which starts when it is first needed.
+ * Writes wait meanwhile, or the log would never be all in the file; reads go on.
  */
 import { type BigIntStats, closeSync, fdatasync, openSync, statSync } from 'node:fs';
 import type { Worker } from 'node:worker_threads';
@@ -12,30 +12,30 @@ import { startWorker } from '../../../lib/packaging.ts';
 import type { StatementCache } from './kysely.ts';
 
 export interface Checkpoints {
-  /** Begins one when the log is long; the connection must not be in a transaction. */
+  /** Begins a checkpoint when the log is long; the connection must not be in a transaction. */
   begin(connection: StatementCache): void;
-  /** Makes one that leaves nothing in the log; false where that is read. The connection must not be in a transaction. */
+  /** Makes a checkpoint that empties the log; false where that is read. The connection must be in no transaction. */
   empty(): Promise<boolean>;
   done(): Promise<void> | undefined;
   close(): Promise<void>;
 }
 
 export interface CheckpointResult {
-  /** Of the error, as SQLite calls it; undefined where there was none. */
+  /** SQLite's code of the error; undefined where there was none. */
   code: string | undefined;
   message: string;
 }
 
 type OnFailure = (error: Error) => void;
 
-/** As SQLite has it with pages of 4 KiB. */
+/** SQLite's own limit with pages of 4 KiB. */
 export const longLogBytes = 4 * 2 ** 20;
 
 /** Checkpoints of a database, whose log is long from so many pages on. `onFailure` is called when the disk fails. */
 export function createCheckpoints(file: string, longLog: number, onFailure: OnFailure): Checkpoints {
   const thread = checkpointThread(file, onFailure);
   let running: Promise<void> | undefined;
-  /** After one that could not empty the log, for a long reading goes on or the disk is full, not at every commit again. */
+  /** Raised by each checkpoint: one that failed for a long read or a full disk is not repeated at every commit. */
   let next = longLog;
 
   function begin(mode: 'restart' | 'truncate'): Promise<boolean> {
@@ -66,7 +66,7 @@ export function createCheckpoints(file: string, longLog: number, onFailure: OnFa
   };
 }
 
-/** One at a time, on a thread that starts with the first. */
+/** Makes one checkpoint at a time, on a thread that starts with the first. */
 function checkpointThread(file: string, onFailure: OnFailure) {
   let worker: Worker | undefined;
   let settle: (result: CheckpointResult) => void = () => {};
@@ -80,7 +80,7 @@ function checkpointThread(file: string, onFailure: OnFailure) {
   }
 
   return {
-    /** Whether all of it was done. */
+    /** Resolves to whether all of the log was moved. */
     async run(mode: 'restart' | 'truncate'): Promise<boolean> {
       worker ??= start();
       worker.ref();
@@ -135,7 +135,7 @@ export function createLog(file: string, onFailure: OnFailure): Log {
     },
     async close() {
       await flushing;
-      // Once: its number may be another file's by the next time.
+      // Only once: its number may be another file's by the next time.
       if (descriptor !== undefined) closeSync(descriptor);
       descriptor = undefined;
     },
@@ -143,13 +143,13 @@ export function createLog(file: string, onFailure: OnFailure): Log {
 }
 
 /**
- * SQLite goes on in files that were removed, and what it writes there is gone when they are closed. In WAL mode it never looks (its
- * own check, SQLITE_FCNTL_HAS_MOVED, is for rollback journals). So this
- * takes files as they are now. Returns a check, at the cost of one stat(2) a file, which throws SQLite's error for a database that
- * was moved where a name leads to no file, or to another one.
+ * SQLite goes on writing into files that were removed, and these writes are gone when it closes them. In WAL mode it
+ * never checks (its own check, SQLITE_FCNTL_HAS_MOVED, is for rollback journals). So this remembers the files as they
+ * are now, and returns a check, at the cost of one stat(2) a file, which throws SQLite's error for a database that was
+ * moved where a name leads to no file, or to another one.
  *
- * It is made before each commit that is answered. Files that go after it and before the answer, some milliseconds, are
- * found by the next commit only.
+ * It is made before each commit that is answered. Files that are removed between it and the answer, some milliseconds,
+ * are found by the next commit only.
  */
 export function watchFiles(files: readonly string[]): () => void {
   const opened = files.map((file) => ({ file, stats: statOf(file) }));

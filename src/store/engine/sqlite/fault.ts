@@ -1,4 +1,4 @@
-/** What SQLite's errors say of the file and its disk. */
+/** The faults of a file and its disk by SQLite's errors. */
 import Database from 'better-sqlite3';
 import { DomainError } from '../../../domain/error.ts';
 import type { DatabaseFault } from '../dialect.ts';
@@ -7,7 +7,7 @@ export function isDatabaseError(error: unknown): boolean {
   return error instanceof Database.SqliteError;
 }
 
-/** What SQLite says of the file or its disk (https://sqlite.org/rescode.html); undefined for any other error. */
+/** The fault of file or disk that SQLite reports (https://sqlite.org/rescode.html); undefined for any other error. */
 export function databaseFault(error: unknown): DatabaseFault | undefined {
   if (!(error instanceof Database.SqliteError)) return undefined;
   const [code] = /^SQLITE_[A-Z]+/.exec(error.code) ?? [];

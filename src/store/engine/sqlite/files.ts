@@ -12,13 +12,13 @@ import { databaseFault } from './fault.ts';
 export type DatabaseFile = ReturnType<typeof openFile>;
 export type DatabaseView = ReturnType<typeof viewOf>;
 
-/** Between two steps of a copy other work of this process goes on. */
+/** Bytes of a step of a copy; between two steps, other work of this process goes on. */
 const bytesPerStep = 4 * 2 ** 20;
 
 /**
- * Has a file that is new, or that a database is compacted into, consist of pages of 1 KiB. With SQLite's own 4 KiB the registration of a
- * key writes 74 kB in place of 31, and reads take the same (within 5 %). What there is stays as it is: VACUUM in place would leave the
- * write-ahead log, need its size again, and delay the start.
+ * Sets pages of 1 KiB for a file that is new, or that a database is compacted into. With SQLite's own 4 KiB, the
+ * registration of a key writes 74 kB instead of 31, and reads take the same (within 5 %). Existing files stay as they
+ * are: VACUUM in place would leave the write-ahead log, need its size again, and delay the start.
  */
 export function usePages(database: Database.Database): void {
   database.pragma('page_size = 1024');
@@ -34,16 +34,16 @@ export function openFile(file: string, { readonly } = { readonly: false }) {
   if (!readonly) database.pragma('secure_delete = on');
   return {
     run: (sql: string, ...values: unknown[]) => void database.prepare(sql).run(...values),
-    /** One after the other, so that not all of them need be in memory. */
+    /** Reads rows one after the other, so that not all of them need be in memory. */
     rows: <Row>(sql: string): Iterable<Row> => database.prepare<[], Row>(sql).iterate(),
     /** All of it or nothing, and on disk when this returns. */
     transaction(body: () => void): void {
-      // One file, that another program can read where it may not write.
+      // Without a WAL it is one file, which another program can read where it may not write.
       database.pragma('journal_mode = delete');
       database.pragma('synchronous = full');
       database.transaction(body)();
     },
-    /** What kind of file it is, by the number that `setKind` left; undefined where it is no database. */
+    /** The application ID that `setKind` wrote; undefined where the file is no database. */
     kind(): number | undefined {
       try {
         return Number(database.pragma('application_id', { simple: true }));
@@ -53,7 +53,7 @@ export function openFile(file: string, { readonly } = { readonly: false }) {
       }
     },
     setKind: (kind: number) => void database.pragma(`application_id = ${kind}`),
-    /** Whether every page and every reference is as it should be. */
+    /** Whether all pages and references are intact. */
     isWhole: () =>
       database.pragma('integrity_check(1)', { simple: true }) === 'ok' &&
       (database.pragma('foreign_key_check') as unknown[]).length === 0,
@@ -66,12 +66,12 @@ export function openFile(file: string, { readonly } = { readonly: false }) {
   };
 }
 
-/** Copies a database that others use, as it was at one instant. What they commit meanwhile waits for nothing. */
+/** Copies a database that others use, as it was at one instant. Their commits meanwhile wait for nothing. */
 export async function copy(from: string, to: string, { onProgress, signal }: CopyOptions): Promise<void> {
   const database = new Database(from, { fileMustExist: true });
   try {
     database.pragma('busy_timeout = 5000');
-    // What is read once stays as it is until the end: without this, a copy begins anew whenever the service writes.
+    // A read transaction holds one snapshot: without it, a copy restarts whenever the service writes.
     database.exec('begin');
     database.prepare('select count(*) from sqlite_master').get();
     const pagesPerStep = bytesPerStep / pageBytesOf(database);
@@ -89,8 +89,8 @@ export async function copy(from: string, to: string, { onProgress, signal }: Cop
 }
 
 /**
- * Holds a file until released or until this process ends however it ends: the lock is the operating system's. Undefined where another
- * process holds it.
+ * Locks a file until released or until this process ends however it ends: the lock is the operating system's.
+ * Undefined where another process holds it.
  */
 export function lock(file: string): (() => void) | undefined {
   const database = new Database(file, { timeout: 0 });
@@ -112,16 +112,16 @@ export function version(): string {
   return found ?? 'unknown';
 }
 
-/** More is not read into memory. */
+/** Larger files are not read into memory. */
 const mostBytes = 512 * 2 ** 20;
-/** What every database begins with (https://sqlite.org/fileformat.html#the_database_header). */
+/** The header of every database (https://sqlite.org/fileformat.html#the_database_header). */
 const headerBytes = 100;
 /** Faults of one table beyond these say nothing new. */
 const mostFaults = 5;
 
 /**
- * Whether a file begins as every database does (https://sqlite.org/fileformat.html#magic_header_string). One that this process may have
- * open is SQLite's to read: the locks on it would end with any descriptor of it (https://sqlite.org/howtocorrupt.html).
+ * Whether a file begins as every database (https://sqlite.org/fileformat.html#magic_header_string). One that this
+ * process may have open is not opened here: that would end its locks (https://sqlite.org/howtocorrupt.html).
  */
 export function isDatabase(file: string): boolean {
   if (existsSync(`${file}-wal`)) return true;
@@ -153,7 +153,7 @@ function viewOf(database: Database.Database) {
         .prepare<[], string>("select name from sqlite_schema where type = 'table' order by name")
         .pluck()
         .all(),
-    /** What is wrong with a table, its indexes and its references, in the engine's words; the first few. */
+    /** The first few faults of a table, its indexes and its references, in the engine's own text. */
     faultsOf: (table: string) => faultsOf(database, table),
     [Symbol.dispose]: () => void database.close(),
   };
@@ -184,13 +184,13 @@ function openUnchanged(file: string): Database.Database | undefined {
   if (isTooLarge(file)) return undefined;
   const bytes = readFileSync(file);
   if (bytes.length < headerBytes) return undefined;
-  // The versions of the format, of which 1 is that without WAL.
+  // The write and read versions of the format, of which 1 is that without WAL.
   bytes.writeUInt8(1, 18);
   bytes.writeUInt8(1, 19);
   return new Database(bytes);
 }
 
-/** Whether a view with `unchanged` is not to be had. */
+/** Whether a file is too large for a view with `unchanged`. */
 export function isTooLarge(file: string): boolean {
   return !existsSync(`${file}-wal`) && statSync(file).size > mostBytes;
 }
@@ -202,7 +202,7 @@ export interface TableShape {
   key: readonly string[];
 }
 
-/** In the order in which they were made. */
+/** The tables in the order in which they were made. */
 export async function listTableShapes(db: Kysely<Schema>): Promise<TableShape[]> {
   const tables = await sql<{ name: string }>`
     select name from sqlite_schema where type = 'table' and name not like 'sqlite_%' order by rowid`.execute(
@@ -222,7 +222,7 @@ export async function listTableShapes(db: Kysely<Schema>): Promise<TableShape[]>
   return shapes;
 }
 
-/** What a database of SQLite has that statements of migrations made, which is the same on every engine. */
+/** The objects in a database of SQLite that statements of migrations made, which are the same on every engine. */
 export async function listSchemaObjects(db: Kysely<Schema>): Promise<SchemaObjects> {
   const named = async (type: 'index' | 'trigger') => {
     const { rows } = await sql<{ name: string }>`

@@ -72,7 +72,7 @@ export function openSqlite(file: string): SqliteConnections {
       threads.checkpoints.begin(writing);
       return result;
     },
-    // In no transaction. A process that does not serve closes the log before long, which deletes it.
+    // Runs in no transaction. A process that does not serve closes the log before long, which deletes it.
     emptyLog: () => writer.connection().execute(async () => !threads || threads.checkpoints.empty()),
     flushBeside(onFailure) {
       database.pragma('wal_autocheckpoint = 0');
@@ -97,7 +97,7 @@ export function openSqlite(file: string): SqliteConnections {
 
 type Body<T> = (db: Transaction<Schema>) => Promise<T>;
 
-/** Commits, and lets it be read when it is on disk. */
+/** Commits, and shows the commit to reads once it is on disk. */
 async function flushed<T>(
   { log, requireUnmoved }: OtherThreads,
   moments: readonly Moments[],
@@ -121,7 +121,7 @@ function openForWriting(file: string): Database.Database {
   database.pragma('journal_mode = WAL');
   database.pragma('synchronous = FULL');
   database.pragma('foreign_keys = ON');
-  // What a person is erased from leaves no trace in free space.
+  // Deleted data, such as the names of erased people, leaves no trace in free space.
   database.pragma('secure_delete = ON');
   database.pragma('busy_timeout = 5000');
   return database;

@@ -23,7 +23,7 @@ import { asDamage } from './fault.ts';
 
 export interface StatementCache {
   readonly inTransaction: boolean;
-  /** What a statement is given: without NUL where it is written, as PostgreSQL would have it. */
+  /** The parameters as they are bound: without NUL for writes, as on PostgreSQL. */
   given?(parameters: readonly unknown[]): readonly unknown[];
   prepare(sql: string): Database.Statement;
   close(): void;
@@ -123,7 +123,7 @@ class YieldingDriver extends SqliteDriver {
   }
 
   override async beginTransaction(connection: DatabaseConnection): Promise<void> {
-    // The others would read of the same moment, which is over for them.
+    // Other queries on this connection would read within the transaction.
     if (this.#isForSingleQueries) throw new Error('this connection is for single queries');
     await super.beginTransaction(connection);
   }
@@ -158,23 +158,23 @@ class Compiler extends SqliteQueryCompiler {
 }
 
 /**
- * Which moment of the database reads see. SQLite shows a commit at once; while one is not on disk yet, reads are held at the moment
- * before it.
+ * Controls the snapshot that reads see. SQLite shows a commit at once; while one is not on disk yet, reads are held at
+ * the snapshot before it.
  */
 export interface Moments extends StatementCache {
-  /** Queries see the present moment, or an earlier one that they see already, until released. */
+  /** Queries see the present snapshot, or an earlier one that they see already, until released. */
   hold(): void;
   /** Queries that begin from now on see what was committed. */
   release(): void;
 }
 
-/** Any read takes the moment: `begin` alone does not. */
+/** Any read takes the snapshot: `begin` alone does not. */
 const takeMoment = 'select 1 from sqlite_schema limit 1';
 
 /**
- * The statements of a connection for single queries. Those of one iteration of the event loop share a moment, because
- * beginning one takes longer than a query by key. It ends with the iteration, or at a commit before that, so that what is
- * committed is seen at once, and SQLite's log can begin anew.
+ * The statements of a connection for single queries. Queries of one iteration of the event loop share a snapshot,
+ * because beginning one takes longer than a query by key. It ends with the iteration, or at a commit before that, so
+ * that a commit is seen at once, and SQLite's log can restart.
  */
 export function sharedMoments(database: Database.Database): Moments & { end(): void } {
   const statements = statementCache(database);
@@ -216,8 +216,8 @@ export function sharedMoments(database: Database.Database): Moments & { end(): v
 }
 
 /**
- * The statements of a connection for transactions that only read. One that ends while the moment is held leaves it
- * to the next, and so does one that began before.
+ * The statements of a connection for transactions that only read. A transaction that ends while the snapshot is held
+ * leaves it to the next, and so does one that began before.
  */
 export function transactionMoments(database: Database.Database): Moments {
   const statements = statementCache(database);
