@@ -219,7 +219,7 @@ export interface SimulatedSettings {
   loginMode?: LoginMode;
   /** The cluster does not answer: the driver applies nothing and gets no report. */
   silent?: boolean;
-  /** The message of a fault because of which it applies nothing. */
+  /** The message of a simulated fault that keeps it from applying anything. */
   failure?: string;
   schedulerFault?: Fault;
   kubernetes?: {

@@ -63,7 +63,7 @@ export function refuseUnknownSlugs(rules: readonly GroupRule[], slugs: readonly 
 }
 
 /** A member's role and permissions. Owners and admins hold every permission without any grant. */
-export interface Held {
+export interface HeldRole {
   role: Role;
   permissions: readonly GrantedPermission[];
 }
@@ -97,7 +97,7 @@ export function giftsOf(rules: readonly GroupRule[], groups: readonly string[]):
 }
 
 /** The union of a member's manual permissions and those from rules; undefined for a non-member. */
-export function combined(byHand: Held | undefined, byRules: Gift | undefined): Held | undefined {
+export function combined(byHand: HeldRole | undefined, byRules: Gift | undefined): HeldRole | undefined {
   const [first, second = first] = [byHand, byRules].flatMap((one) => one?.role ?? []);
   if (!first || !second) return undefined;
   const role = isLowerRole(first, second) ? second : first;
@@ -107,14 +107,14 @@ export function combined(byHand: Held | undefined, byRules: Gift | undefined): H
 }
 
 export function differenceOf(
-  before: Held | undefined,
-  after: Held | undefined,
+  before: HeldRole | undefined,
+  after: HeldRole | undefined,
 ): { gained: string[]; lost: string[] } {
   const [had, has] = [namesOf(before), namesOf(after)];
   return { gained: has.filter((one) => !had.includes(one)), lost: had.filter((one) => !has.includes(one)) };
 }
 
-function namesOf(held: Held | undefined): string[] {
+function namesOf(held: HeldRole | undefined): string[] {
   if (!held) return [];
   const { role, permissions } = held;
   return ['membership', ...(role === 'member' ? [] : [`role ${role}`]), ...permissions.map(({ key }) => key)];

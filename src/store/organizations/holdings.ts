@@ -4,7 +4,7 @@
  * gave. Rows that have not ended are the present; a past time has the rows that had begun and not ended then.
  */
 import type { GrantedPermission, Role } from '../../domain/access/permission.ts';
-import { combined, type Gift, type Held } from '../../domain/organizations/group-rules.ts';
+import { combined, type Gift, type HeldRole } from '../../domain/organizations/group-rules.ts';
 import type { Reader, Tx } from '../engine/index.ts';
 import { deleteRows, findRow, insertRow, listRows, updateRows } from '../engine/rows.ts';
 import { fromTime, toTime } from '../engine/time.ts';
@@ -18,7 +18,7 @@ export interface MemberId {
 /** The parts of a member's role and permissions, by who gave them: people by hand, and rules. */
 export interface Shares {
   /** Undefined: people gave nothing. */
-  byHand: Held | undefined;
+  byHand: HeldRole | undefined;
   /** Undefined: rules gave nothing. */
   byRules: Gift | undefined;
   /** Since when rules keep the last owner, to whom they give that role no longer; RFC 3339. */
@@ -134,9 +134,9 @@ export type Holding = Pick<HoldingRow, 'kind' | 'what' | 'source'> &
   Partial<Pick<HoldingRow, 'groups' | 'expires_at'>>;
 
 /** The rows for what a side gave. */
-export function holdingsOf(held: Held | undefined, source: 'hand'): Holding[];
+export function holdingsOf(held: HeldRole | undefined, source: 'hand'): Holding[];
 export function holdingsOf(gift: Gift | undefined, source: 'rule' | 'kept'): Holding[];
-export function holdingsOf(given: Held | Gift | undefined, source: HoldingRow['source']): Holding[] {
+export function holdingsOf(given: HeldRole | Gift | undefined, source: HoldingRow['source']): Holding[] {
   if (!given) return [];
   const groups = 'groups' in given ? JSON.stringify(given.groups) : null;
   const permissions = given.permissions.map((one): Holding => {

@@ -10,7 +10,7 @@ import { newId } from '../../domain/id.ts';
 import {
   combined,
   type Gift,
-  type Held,
+  type HeldRole,
   isLowerRole,
   reasonOfGroups,
 } from '../../domain/organizations/group-rules.ts';
@@ -153,8 +153,8 @@ export async function settleMembership(
   tx: Tx,
   member: NewMember,
   known: Shares,
-  change: { byHand: Held | undefined } | { byRules: Gift | undefined },
-): Promise<{ before: Held | undefined; after: Held | undefined; isKept: boolean }> {
+  change: { byHand: HeldRole | undefined } | { byRules: Gift | undefined },
+): Promise<{ before: HeldRole | undefined; after: HeldRole | undefined; isKept: boolean }> {
   const before = combined(known.byHand, known.byRules);
   const { byHand, byRules: gift } = { ...known, ...change };
   const isKept =
@@ -195,8 +195,8 @@ function keptOwner(gift: Gift | undefined, { byRules }: Shares): Gift {
 async function makeSo(
   tx: Tx,
   member: NewMember,
-  before: Held | undefined,
-  after: Held | undefined,
+  before: HeldRole | undefined,
+  after: HeldRole | undefined,
 ): Promise<Holding[]> {
   if (!after) {
     if (before) await removeMembership(tx, member);
