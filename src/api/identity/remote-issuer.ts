@@ -49,7 +49,7 @@ export function createRemoteIssuer(url: string): RemoteIssuer {
   }
 
   const keySet = createSharedFetch(async () => {
-    // jose's own cool-down is off: it would refuse a new key; the shared fetch limits the rate instead.
+    // The shared fetch decides when to fetch, not jose: within jose's own cool-down, a new key would be refused.
     const cooldownDuration = Number.POSITIVE_INFINITY;
     const { jwks_uri } = await discover();
     cached ??= createRemoteJWKSet(requireSafe(jwks_uri), { timeoutDuration: timeoutMs, cooldownDuration });
