@@ -14,8 +14,8 @@ import { allocateNumbers } from './access-lists.ts';
 /** People in one page: few enough to take a few milliseconds. */
 const pageSize = 200;
 
-/** A range of people's IDs, both ends included. */
-interface Range {
+/** People by ID, both ends included. */
+interface UserRange {
   from: string;
   to: string;
 }
@@ -71,7 +71,7 @@ export async function findWantedUser(
 async function listWantedIn(
   db: Reader,
   organizationId: string,
-  range: Range,
+  range: UserRange,
   now: number,
 ): Promise<AccessListUser[]> {
   const entries = await listEntries(
@@ -109,7 +109,7 @@ export async function findListing(
 }
 
 /** Current and former members of an organization, a page at a time: reading them all at once takes twice as long. */
-async function* rangesOf(db: Reader, organizationId: string): AsyncGenerator<Range> {
+async function* rangesOf(db: Reader, organizationId: string): AsyncGenerator<UserRange> {
   for (let after = ''; ; ) {
     const page = await pageBehind(db, organizationId, after);
     const [first, last] = [page[0], page.at(-1)];
@@ -165,7 +165,7 @@ export async function deletePastEntries(store: Store, organizationId: string): P
   );
 }
 
-async function updateEntries(store: Store, organizationId: string, range: Range): Promise<boolean> {
+async function updateEntries(store: Store, organizationId: string, range: UserRange): Promise<boolean> {
   const { lapses } = store;
   if ((await listDifferences(store.read, organizationId, range, lapses)).length === 0) return false;
   return store.write(async (tx) => {
@@ -186,7 +186,7 @@ async function updateEntries(store: Store, organizationId: string, range: Range)
 async function listDifferences(
   db: Reader,
   organizationId: string,
-  range: Range,
+  range: UserRange,
   lapses: Lapses,
 ): Promise<EntryState[]> {
   return (await listEntries(db, organizationId, range, lapses)).filter(
@@ -204,7 +204,7 @@ interface EntryState {
 async function listEntries(
   db: Reader,
   organizationId: string,
-  { from, to }: Range,
+  { from, to }: UserRange,
   lapses: Lapses,
 ): Promise<EntryState[]> {
   const registeredAfter = lapses.registeredAfter();

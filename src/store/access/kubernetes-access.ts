@@ -12,13 +12,13 @@ import type { Schema } from '../generated/schema.ts';
 import { listEverGranted, liveGrants } from '../organizations/grants.ts';
 import { isLive, livePermissions } from '../organizations/memberships.ts';
 
-type Source = Pick<Store, 'read' | 'readSnapshot' | 'lapses'>;
+type AccessStore = Pick<Store, 'read' | 'readSnapshot' | 'lapses'>;
 
 const keys = keysIncluding('clusters.kubernetes');
 
 /** Includes people's subjects at `issuer`, where one is given; leaves out people whose access has lapsed. */
 export async function findKubernetesAccess(
-  { readSnapshot, lapses }: Source,
+  { readSnapshot, lapses }: AccessStore,
   cluster: Pick<Cluster, 'id' | 'organizationId'>,
   issuer: string | undefined,
   now: number,
@@ -66,7 +66,7 @@ export interface KubernetesLookup {
 }
 
 export async function findKubernetesLookup(
-  source: Source,
+  source: AccessStore,
   cluster: Pick<Cluster, 'id' | 'organizationId'>,
   now: number,
 ): Promise<KubernetesLookup> {
@@ -85,7 +85,7 @@ export async function findKubernetesLookup(
 }
 
 export async function findKubernetesAccessOf(
-  source: Source,
+  source: AccessStore,
   cluster: Pick<Cluster, 'id' | 'organizationId'>,
   userId: string,
   now: number,
@@ -93,7 +93,7 @@ export async function findKubernetesAccessOf(
   return (await findKubernetesLookup(source, cluster, now)).of(userId);
 }
 
-/** When the next grant on a cluster ends by itself, in ms since 1970; undefined when none will. */
+/** The time at which the next grant on a cluster ends by itself, in ms since 1970; undefined when none will. */
 export async function findNextExpiry(
   db: Reader,
   clusterId: string,

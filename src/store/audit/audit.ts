@@ -25,7 +25,7 @@ export async function findLastHead(db: Reader): Promise<SignedHead | undefined> 
   return db.selectFrom('audit_heads').selectAll().orderBy('seq', 'desc').limit(1).executeTakeFirst();
 }
 
-/** Where the trail begins; undefined while nothing of it was ever deleted. */
+/** The checkpoint at which the trail begins; undefined while nothing of it was ever deleted. */
 export async function findCheckpoint(db: Reader): Promise<AuditCheckpoint | undefined> {
   return db.selectFrom('audit_checkpoints').selectAll().orderBy('seq', 'desc').limit(1).executeTakeFirst();
 }

@@ -94,7 +94,7 @@ export async function deleteBeforeCheckpoint(store: Store, checkpointSeq: number
   return rows.length === partSize;
 }
 
-/** When the last entry from before a time was written, in ms since 1970; undefined where there is none. */
+/** The time of the last entry from before a time, in ms since 1970; undefined where there is none. */
 export async function findLastTimeBefore(db: Reader, time: number): Promise<number | undefined> {
   const row = await db
     .selectFrom('audit_entries')

@@ -213,7 +213,7 @@ export async function updateSlurmConfiguration(
   return changed;
 }
 
-/** Replaces the default for an organization's new clusters; returns the fields that changed. */
+/** Replaces the default of an organization's new clusters, not of existing ones; returns the fields that changed. */
 export async function updateDefaultSlurmConfiguration(
   tx: Tx,
   { organizationId, configuration, userId }: Replacement & { organizationId: string },

@@ -14,7 +14,7 @@ import { DomainError } from '../../domain/error.ts';
 import { type DatabaseFile, isDatabaseError } from '../engine/engine.ts';
 import { ancientText, schemaState } from '../engine/migrate.ts';
 
-interface Manifest {
+interface BackupManifest {
   madeAt: string;
   version: string;
   /** SHA-256 in hex, by name: `schema`, `table users` …, `file keys/…` …. */
@@ -57,9 +57,9 @@ function compareWithManifest(database: DatabaseFile, row: BackupRow): Seal | str
   return { parts: names.size, key: key ?? undefined };
 }
 
-function readManifest(text: string): Manifest | undefined {
+function readManifest(text: string): BackupManifest | undefined {
   try {
-    const manifest = JSON.parse(text) as Manifest | null;
+    const manifest = JSON.parse(text) as BackupManifest | null;
     return typeof manifest?.parts === 'object' && manifest.parts !== null ? manifest : undefined;
   } catch {
     return undefined;
@@ -133,7 +133,7 @@ export function addFiles(
     for (const { path, content } of files)
       database.run('insert into backup_files values (?, ?)', path, content);
     // The manifest covers all of the backup but the row that is to hold it.
-    const manifest = JSON.stringify({ madeAt, version, parts: partsOf(database) } satisfies Manifest);
+    const manifest = JSON.stringify({ madeAt, version, parts: partsOf(database) } satisfies BackupManifest);
     const { key = null, signature = null } = sign?.(manifest) ?? {};
     database.run('insert into backup_info values (?, ?, ?, ?, ?)', madeAt, version, manifest, key, signature);
     database.setKind(backupKind);

@@ -123,7 +123,7 @@ export async function copyToSqlite(
 /** `version`: that of the source in the snapshot that was copied. */
 async function copyToNewFile(
   file: string,
-  from: Omit<Sides, 'target'>,
+  from: Omit<CopySides, 'target'>,
 ): Promise<{ copied: Copied; version: number | undefined }> {
   closeSync(openSync(file, 'wx', 0o600));
   await using target = openSqlite(file);
@@ -207,7 +207,7 @@ async function withServer<T>(
   }
 }
 
-interface Sides {
+interface CopySides {
   source: Connections;
   target: Connections;
   options: CopyOptions;
@@ -220,7 +220,7 @@ interface Sides {
  * in it. `found` counts the secrets in a target that has everything already.
  */
 async function copy(
-  sides: Sides,
+  sides: CopySides,
   found: ((tx: Kysely<Schema>) => Promise<number>) | undefined,
   more: (tx: Transaction<Schema>, moment: Kysely<Schema>) => Promise<number>,
 ): Promise<Copied> {

@@ -94,7 +94,7 @@ export interface Inspection extends Disposable {
   clusterSides(): Promise<ClusterSideState[]>;
 }
 
-type Ask = <Row>(query: string, ...values: unknown[]) => Promise<Row[]>;
+type QueryRunner = <Row>(query: string, ...values: unknown[]) => Promise<Row[]>;
 
 export interface ClusterSideState {
   name: string;
@@ -131,7 +131,7 @@ export function inspectDatabase(file: string): Inspection {
   }
   if (!view) throw new DomainError('invalid_state', `${file} cannot be opened.`);
   const database = view;
-  const ask: Ask = async (query, ...values) => database.rows(query, ...values);
+  const ask: QueryRunner = async (query, ...values) => database.rows(query, ...values);
   return {
     versionFault: () => versionFaultOf(database, file),
     faults: () => faultsOf(database),
@@ -159,7 +159,7 @@ export function findVersionFault(file: string, unchanged: boolean): string | und
 export const inspectTrail = (db: Reader): Promise<AuditFindings> => readTrail(askerOf(db));
 export const inspectSides = (db: Reader): Promise<ClusterSideState[]> => readSides(askerOf(db));
 
-function askerOf(db: Reader): Ask {
+function askerOf(db: Reader): QueryRunner {
   return async <Row>(query: string, ...values: unknown[]) => {
     const [first = '', ...parts] = query.split('?');
     const whole = parts.reduce((all, part, at) => sql`${all}${values[at]}${sql.raw(part)}`, sql.raw(first));
@@ -167,7 +167,7 @@ function askerOf(db: Reader): Ask {
   };
 }
 
-function readSides(ask: Ask): Promise<ClusterSideState[]> {
+function readSides(ask: QueryRunner): Promise<ClusterSideState[]> {
   return ask<ClusterSideState>(
     `select c.name, t.side, o.observed_at as "observedAt", coalesce(s.look_failure, s.apply_failure) as failure
        from clusters c
@@ -188,7 +188,7 @@ async function* faultsOf(database: DatabaseView): AsyncGenerator<string> {
 }
 
 /** Reads the trail; starts again where retention moved its beginning meanwhile. */
-async function readTrail(ask: Ask): Promise<AuditFindings> {
+async function readTrail(ask: QueryRunner): Promise<AuditFindings> {
   const checkpoint = async () =>
     (await ask<AuditCheckpoint>('select * from audit_checkpoints order by seq desc limit 1')).at(0);
   for (;;) {
@@ -198,7 +198,7 @@ async function readTrail(ask: Ask): Promise<AuditFindings> {
   }
 }
 
-async function readFrom(ask: Ask, checkpoint: AuditCheckpoint | undefined): Promise<AuditFindings> {
+async function readFrom(ask: QueryRunner, checkpoint: AuditCheckpoint | undefined): Promise<AuditFindings> {
   const heads = await ask<SignedHead>('select * from audit_heads order by seq');
   const hashes = new Map(heads.map(({ seq, hash }) => [seq, hash]));
   const keys = new Set([...heads, ...(checkpoint ? [checkpoint] : [])].map(({ key }) => key));

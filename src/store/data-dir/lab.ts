@@ -236,7 +236,7 @@ async function requireOrganizationId(tx: Tx, slug: string): Promise<string> {
   return organization.id;
 }
 
-/** Makes all that a lab names, as the installation itself; false, with nothing made, if the database is not empty. */
+/** Makes all that a lab names in one transaction, as the installation itself; false if the database is not empty. */
 export async function createInstallation(store: Store, lab: Lab, source: string): Promise<boolean> {
   return store.write(async (tx) => {
     if (!(await isEmpty(tx.db))) return false;

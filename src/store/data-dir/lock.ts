@@ -1,4 +1,4 @@
-/** One server a data directory: two would run two sync loops and two gateways on the same clusters. */
+/** Allows one server per data directory: two would run two sync loops and two gateways on the same clusters. */
 import { createHash, randomUUID } from 'node:crypto';
 import { chmodSync, closeSync, existsSync, mkdirSync, openSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';

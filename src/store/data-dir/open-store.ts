@@ -57,7 +57,7 @@ export async function openStore(dataDir: string, options: StoreOptions = {}): Pr
   return createStore(connections, { clock, access, log, server, onClosed: unlock });
 }
 
-/** As `openStore` says. `unlock` releases the directory; undefined where this process works next to a server, which holds it. */
+/** Opens the database for `openStore`. `unlock` releases the directory; undefined where a running server holds it. */
 export async function openDataDir(
   dataDir: string,
   serverId: string,

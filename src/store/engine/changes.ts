@@ -70,10 +70,10 @@ export type ChangeListener<K extends Kind = Kind> = (
   origin: ChangeOrigin,
 ) => void;
 
-type Type = 'string' | 'string?' | 'true?';
+type FieldType = 'string' | 'string?' | 'true?';
 
 /** The fields of each kind of change between servers, besides kind and command; `?`: it may be missing. */
-const fields: Record<Kind, Readonly<Record<string, Type>>> = {
+const fields: Record<Kind, Readonly<Record<string, FieldType>>> = {
   person: { userId: 'string', permissionEnd: 'string?' },
   organization: { organizationId: 'string' },
   cluster: { clusterId: 'string' },

@@ -20,7 +20,7 @@ export type DatabaseFault =
   | 'denied';
 
 export interface Obstacle {
-  /** As a clause behind "The database cannot be written", which any reader may see. */
+  /** A clause to follow "The database cannot be written", which any reader may see. */
   reason: string;
   detail?: string | undefined;
 }

@@ -30,7 +30,7 @@ export { type Change, type Heard, hears } from './changes.ts';
 /** A write under way: the transaction, and what to announce once it is committed. */
 export interface Tx {
   readonly db: Transaction<Schema>;
-  /** When it began, in ms since 1970: the time of everything that it writes. */
+  /** The time at which it began, in ms since 1970: the time of everything that it writes. */
   readonly now: number;
   readonly observationAges: ObservationAges;
   readonly server: Store['server'];
@@ -59,7 +59,7 @@ export interface Store
    * wait for other writes, however long they take, and has no order among them.
    */
   writeOwn<T>(body: (db: Reader) => Promise<T>): Promise<T>;
-  /** When the disk was last too full for a write, by `performance.now()`. */
+  /** The time at which the disk was last too full for a write, by `performance.now()`. */
   fullAt(): number;
   /**
    * Calls `listener` after each commit with changes of these kinds (`hears`), of this server or of another one of the same database;

@@ -17,17 +17,17 @@ export interface Schema {
     last_sign_in_at: string | null;
     /** Until when access does not lapse without a sign-in. */
     sign_in_exempt_until: string | null;
-    /** When all that the person was signed in to was ended: no token from before counts. */
+    /** When all sign-ins of the person were ended: no token from before counts. */
     signed_out_at: string | null;
-    /** When what names the person was replaced. */
+    /** When the names of the person were erased. */
     erased_at: string | null;
   };
-  /** What a person, or an account of theirs, was called before, whatever changed it, until they are erased. */
+  /** A former name of a person or of an account of theirs, whatever changed it; kept until they are erased. */
   former_names: {
     user_id: string;
     name: string;
   };
-  /** Which token (issuer and subject) is which person; bound at the first call. */
+  /** The person of a token, by its issuer and subject; bound at the first call. */
   identities: {
     issuer: string;
     subject: string;
@@ -60,7 +60,7 @@ export interface Schema {
     lifecycle_state: 'active' | 'removed';
     created_at: string;
     updated_at: string;
-    /** From when the months to the next review count: the last change by hand, or the end that the last review gave, also to come. */
+    /** The start of the months to the next review: the last change by hand, or the end that the last review gave, also to come. */
     review_from: string;
   };
   /** The ledger of what members hold: who gave what, since when, until when. A row is never changed but to end it. What is in force is what hand and rules give together (combined); its role is in memberships as well, for joins. */
@@ -96,16 +96,16 @@ export interface Schema {
     org_id: string;
     version: number;
   };
-  /** The groups that the issuer said last of a person, and what was wrong with what it said after that. */
+  /** The groups that the issuer last sent of a person, and the fault of what it sent after that. */
   person_groups: {
     user_id: string;
     issuer: string;
     claim: string;
-    /** JSON, in order; null: none were ever said. */
+    /** JSON, in order; null: none were ever sent. */
     groups: string | null;
-    /** When the token was issued that said them, or had the fault. */
+    /** When the token with them, or with the fault, was issued. */
     token_at: string;
-    /** Null: what the newest token said was taken over. */
+    /** Null: the groups in the newest token were accepted. */
     fault: string | null;
     fault_at: string | null;
   };
@@ -147,7 +147,7 @@ export interface Schema {
     site_id: string;
     site_name: string;
     scheduler: 'sunk' | 'kubernetes' | null;
-    /** How it is driven: the lab file's simulated, slurm or kubernetes section, as JSON. */
+    /** The driver's settings: the lab file's simulated, slurm or kubernetes section, as JSON. */
     driver: string;
     state: 'provisioning' | 'active' | 'releasing' | 'released';
     reason_code: string | null;
@@ -181,7 +181,7 @@ export interface Schema {
     granted_at: string;
     revoked_at: string | null;
   };
-  /** What a member asks for: permissions, for how long, and on account of which cluster. */
+  /** A member's request for permissions: for how long, and on account of which cluster. */
   access_requests: {
     id: string;
     org_id: string;
@@ -197,7 +197,7 @@ export interface Schema {
     decided_at: string | null;
     decided_by_user_id: string | null;
     decision_reason: string | null;
-    /** Of what was approved; null: it has no end. */
+    /** The end of what was approved; null: it has none. */
     expires_at: string | null;
   };
   /** A cluster's access list, and how far its delivery has come. Its people are those of the organization; a withdrawn one is empty. */
@@ -227,7 +227,7 @@ export interface Schema {
     key_fingerprints: string;
     shell: string;
   };
-  /** What a side of a cluster last reported. report is the whole of it as JSON, the columns are what is asked for by key. Its accounts are those of list_version (0: of none), but for the ones that it says something of its own about. */
+  /** The last report of a side of a cluster: report is the whole of it as JSON, the columns serve queries by key. Its accounts are those of list_version (0: of none), except for those that it reports by name. */
   observations: {
     cluster_id: string;
     side: 'slurm' | 'kubernetes';
@@ -238,7 +238,7 @@ export interface Schema {
     failure: string | null;
     report: string;
   };
-  /** What a cluster says of a person by name, in place of what its list version says. */
+  /** A person's account that a cluster reports by name, in place of the one in its list version. */
   observed_accounts: {
     cluster_id: string;
     user_id: string;
@@ -247,7 +247,7 @@ export interface Schema {
     shell: string;
     login_state: 'ready' | 'waiting_for_key';
   };
-  /** What went wrong on a side of a cluster when it was last tried, in words; null: nothing. */
+  /** The last failures to observe and to change a side of a cluster, as text; null: none. */
   cluster_sides: {
     cluster_id: string;
     side: 'slurm' | 'kubernetes';
@@ -338,7 +338,7 @@ export interface Schema {
     name: string;
     value: number;
   };
-  /** One Business write: what a replay is compared with and answered from. */
+  /** One Business write, with which a replay is compared, and from which it is answered. */
   commands: {
     id: string;
     actor_user_id: string;
@@ -381,13 +381,13 @@ export interface Schema {
     key: string;
     signature: string;
   };
-  /** How much of the trail a file has: up to which entry, and which of its heads. */
+  /** The position of a file that copies the trail: its last entry, and its last head. */
   audit_copies: {
     file: string;
     entry_seq: number;
     head_seq: number;
   };
-  /** A person whose names are being taken out of the audit trail; the names are kept until that is done. */
+  /** The erasure of a person from the audit trail; the names are kept until it is done. */
   erasures: {
     user_id: string;
     /** JSON. */
@@ -395,7 +395,7 @@ export interface Schema {
     next_seq: number;
     until_seq: number;
   };
-  /** A sign-in that an operator took from an account, and that is not bound again by its address. */
+  /** An identity that an operator took from an account, and that is not bound again by its address. */
   unbound_identities: {
     issuer: string;
     subject: string;
@@ -410,7 +410,7 @@ export interface Schema {
     /** How often it was changed. */
     generation: number;
   };
-  /** What oidc-provider keeps (sessions, grants, device codes, tokens), by its model's name and ID. */
+  /** Records of oidc-provider (sessions, grants, device codes, tokens), by its model's name and ID. */
   issuer_records: {
     model: string;
     id: string;
@@ -431,13 +431,13 @@ export interface Schema {
     program: string;
     created_at: string;
     seen_at: string;
-    /** A server renews its tokens; no other does before this. */
+    /** Until when a server renews its tokens, and no other does. */
     renewing_until: string | null;
   };
   /** Tries by key, under a limit; times are ms since 1970. */
   limit_counts: {
     name: string;
-    /** SHA-256 of it. */
+    /** The SHA-256 of the key. */
     key: string;
     failures: number;
     /** Of the last failure, or when a rate is whole again. */
@@ -448,17 +448,17 @@ export interface Schema {
     id: string;
     name: string;
     version: string;
-    /** Of its data directory: another server there is the one that came after. */
+    /** The ID of its data directory: another server with the same one came after it. */
     directory: string;
     started_at: string;
     /** By the database's clock. */
     seen_at: string;
-    /** By which the database's clock is ahead of its own; null until that was measured. */
+    /** How far the database's clock is ahead of its own; null until that was measured. */
     clock_differs_ms: number | null;
-    /** What has to be the same on all servers, as JSON. */
+    /** The settings that have to be the same on all servers, as JSON. */
     settings: string;
   };
-  /** One row: the server that does what is done once for all. */
+  /** One row: the server that does the work that is done once for all. */
   leader: {
     id: number;
     /** Null: none. */
@@ -470,7 +470,7 @@ export interface Schema {
   managed_hosts: {
     cluster_id: string;
     address: string;
-    /** As the driver describes it, as JSON. */
+    /** The driver's description of it, as JSON. */
     host: string;
   };
   /** One row: the last migration of the oldest program that can work with this schema. */
@@ -492,15 +492,15 @@ export interface Schema {
     id: string;
     /** The audit entry of its opening, as JSON. */
     entry: string;
-    /** Whose it is. */
+    /** The server that has it. */
     server_id: string;
-    /** Its server is to close it, with this word to the person. */
+    /** The message to the person with which its server is to close it; null: it is not. */
     closing: string | null;
     /** Its server was gone for so long that another closed it in the trail: the number of that entry, and when. */
     presumed_seq: number | null;
     presumed_at: string | null;
   };
-  /** A session that is over. What is not known of it is null, as where the service was cut off. */
+  /** A session that is over. Unknown values are null, as where the service was cut off. */
   ssh_sessions: {
     /** Of the entry of its end in the audit trail. */
     seq: number;
@@ -530,7 +530,7 @@ export interface Schema {
     /** JSON; "host:port", each once. */
     forwards: string;
   };
-  /** A revoked key that a cluster has or had: the list version without it, and when the cluster first said that it has that. */
+  /** A revoked key that a cluster has or had: the list version without it, and when the cluster first reported that version. */
   key_drops: {
     cluster_id: string;
     key_id: string;

@@ -7,7 +7,7 @@ create table clusters (
   site_id text not null,
   site_name text not null,
   scheduler text, -- 'sunk' | 'kubernetes'
-  -- How it is driven: the lab file's simulated, slurm or kubernetes section, as JSON.
+  -- The driver's settings: the lab file's simulated, slurm or kubernetes section, as JSON.
   driver text not null,
   state text not null, -- 'provisioning' | 'active' | 'releasing' | 'released'
   reason_code text,
@@ -46,7 +46,7 @@ create table resource_grants (
 create index resource_grants_by_user on resource_grants (user_id, resource_id);
 create index resource_grants_by_resource on resource_grants (resource_id);
 
--- What a member asks for: permissions, for how long, and on account of which cluster.
+-- A member's request for permissions: for how long, and on account of which cluster.
 create table access_requests (
   id text primary key not null,
   org_id text not null references organizations (id),
@@ -62,7 +62,7 @@ create table access_requests (
   decided_at text,
   decided_by_user_id text references users (id),
   decision_reason text,
-  -- Of what was approved; null: it has no end.
+  -- The end of what was approved; null: it has none.
   expires_at text
 );
 create index access_requests_of_organization on access_requests (org_id, state);
@@ -106,9 +106,8 @@ create index access_list_users_by_since on access_list_users (org_id, since_vers
 create index access_list_users_by_until on access_list_users (org_id, until_version)
   where until_version is not null;
 
--- What a side of a cluster last reported. report is the whole of it as JSON, the columns are what is asked
--- for by key. Its accounts are those of list_version (0: of none), but for the ones that it says something
--- of its own about.
+-- The last report of a side of a cluster: report is the whole of it as JSON, the columns serve queries by
+-- key. Its accounts are those of list_version (0: of none), except for those that it reports by name.
 create table observations (
   cluster_id text not null references clusters (id),
   side text not null, -- 'slurm' | 'kubernetes'
@@ -121,7 +120,7 @@ create table observations (
   primary key (cluster_id, side)
 );
 
--- What a cluster says of a person by name, in place of what its list version says.
+-- A person's account that a cluster reports by name, in place of the one in its list version.
 create table observed_accounts (
   cluster_id text not null references clusters (id),
   user_id text not null references users (id),
@@ -132,7 +131,7 @@ create table observed_accounts (
   primary key (cluster_id, user_id)
 );
 
--- What went wrong on a side of a cluster when it was last tried, in words; null: nothing.
+-- The last failures to observe and to change a side of a cluster, as text; null: none.
 create table cluster_sides (
   cluster_id text not null references clusters (id),
   side text not null, -- 'slurm' | 'kubernetes'

@@ -6,7 +6,7 @@ create table counters (
 );
 insert into counters (name, value) values ('uid', 20000);
 
--- One Business write: what a replay is compared with and answered from.
+-- One Business write, with which a replay is compared, and from which it is answered.
 create table commands (
   id text primary key not null,
   actor_user_id text not null references users (id),
@@ -60,7 +60,7 @@ create table audit_checkpoints (
   signature text not null
 );
 
--- How much of the trail a file has: up to which entry, and which of its heads.
+-- The position of a file that copies the trail: its last entry, and its last head.
 create table audit_copies (
   file text primary key not null,
   entry_seq integer not null,
@@ -84,7 +84,7 @@ create trigger audit_entries_remain before delete on audit_entries
   when old.seq > (select coalesce(max(seq), 0) from audit_checkpoints)
   begin select raise(abort, 'the audit trail is append-only'); end;
 
--- A person whose names are being taken out of the audit trail; the names are kept until that is done.
+-- The erasure of a person from the audit trail; the names are kept until it is done.
 create table erasures (
   user_id text primary key not null references users (id),
   -- JSON.
@@ -93,7 +93,7 @@ create table erasures (
   until_seq integer not null
 );
 
--- A sign-in that an operator took from an account, and that is not bound again by its address.
+-- An identity that an operator took from an account, and that is not bound again by its address.
 create table unbound_identities (
   issuer text not null,
   subject text not null,
@@ -111,7 +111,7 @@ create table passwords (
   generation integer not null
 );
 
--- What oidc-provider keeps (sessions, grants, device codes, tokens), by its model's name and ID.
+-- Records of oidc-provider (sessions, grants, device codes, tokens), by its model's name and ID.
 create table issuer_records (
   model text not null,
   id text not null,
@@ -138,7 +138,7 @@ create table console_sessions (
   program text not null,
   created_at text not null,
   seen_at text not null,
-  -- A server renews its tokens; no other does before this.
+  -- Until when a server renews its tokens, and no other does.
   renewing_until text
 );
 create index console_sessions_of on console_sessions (user_id);
@@ -146,7 +146,7 @@ create index console_sessions_of on console_sessions (user_id);
 -- Tries by key, under a limit; times are ms since 1970.
 create table limit_counts (
   name text not null,
-  -- SHA-256 of it.
+  -- The SHA-256 of the key.
   key text not null,
   failures integer not null,
   -- Of the last failure, or when a rate is whole again.
@@ -160,18 +160,18 @@ create table servers (
   id text primary key not null,
   name text not null,
   version text not null,
-  -- Of its data directory: another server there is the one that came after.
+  -- The ID of its data directory: another server with the same one came after it.
   directory text not null,
   started_at text not null,
   -- By the database's clock.
   seen_at text not null,
-  -- By which the database's clock is ahead of its own; null until that was measured.
+  -- How far the database's clock is ahead of its own; null until that was measured.
   clock_differs_ms integer,
-  -- What has to be the same on all servers, as JSON.
+  -- The settings that have to be the same on all servers, as JSON.
   settings text not null
 );
 
--- One row: the server that does what is done once for all.
+-- One row: the server that does the work that is done once for all.
 create table leader (
   id integer primary key not null check (id = 1),
   -- Null: none.
@@ -184,7 +184,7 @@ create table leader (
 create table managed_hosts (
   cluster_id text not null references clusters (id),
   address text not null,
-  -- As the driver describes it, as JSON.
+  -- The driver's description of it, as JSON.
   host text not null,
   primary key (cluster_id, address)
 );
@@ -210,16 +210,16 @@ create table open_sessions (
   id text primary key not null,
   -- The audit entry of its opening, as JSON.
   entry text not null,
-  -- Whose it is.
+  -- The server that has it.
   server_id text not null,
-  -- Its server is to close it, with this word to the person.
+  -- The message to the person with which its server is to close it; null: it is not.
   closing text,
   -- Its server was gone for so long that another closed it in the trail: the number of that entry, and when.
   presumed_seq integer,
   presumed_at text
 );
 
--- A session that is over. What is not known of it is null, as where the service was cut off.
+-- A session that is over. Unknown values are null, as where the service was cut off.
 create table ssh_sessions (
   -- Of the entry of its end in the audit trail.
   seq integer primary key not null,
@@ -253,8 +253,8 @@ create index ssh_sessions_of on ssh_sessions (user_id, seq);
 create index ssh_sessions_on on ssh_sessions (cluster_id, seq);
 create index ssh_sessions_from on ssh_sessions (remote_address, seq);
 
--- A revoked key that a cluster has or had: the list version without it, and when the cluster first said that
--- it has that.
+-- A revoked key that a cluster has or had: the list version without it, and when the cluster first reported
+-- that version.
 create table key_drops (
   cluster_id text not null,
   key_id text not null references ssh_keys (id),

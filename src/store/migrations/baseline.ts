@@ -16,16 +16,16 @@ create table users (
   last_sign_in_at text,
   -- Until when access does not lapse without a sign-in.
   sign_in_exempt_until text,
-  -- When all that the person was signed in to was ended: no token from before counts.
+  -- When all sign-ins of the person were ended: no token from before counts.
   signed_out_at text,
-  -- When what names the person was replaced.
+  -- When the names of the person were erased.
   erased_at text
 );
 insert into users (id, kind, primary_email, display_name, login_shell, lifecycle_state, created_at, updated_at)
   values ('user_00000000000000000000000000', 'system', 'installation@andromeda.invalid', 'The installation itself',
     '/usr/sbin/nologin', 'active', '1970-01-01T00:00:00.000Z', '1970-01-01T00:00:00.000Z');
 
--- What a person, or an account of theirs, was called before, whatever changed it, until they are erased.
+-- A former name of a person or of an account of theirs, whatever changed it; kept until they are erased.
 create table former_names (
   user_id text not null,
   name text not null,
@@ -38,7 +38,7 @@ create trigger users_keep_former_names after update on users
     values (old.id, old.primary_email), (old.id, old.display_name), (old.id, coalesce(old.preferred_username, ''))
     on conflict do nothing; end;
 
--- Which token (issuer and subject) is which person; bound at the first call.
+-- The person of a token, by its issuer and subject; bound at the first call.
 create table identities (
   issuer text not null,
   subject text not null,
@@ -79,7 +79,7 @@ create table memberships (
   lifecycle_state text not null, -- 'active' | 'removed'
   created_at text not null,
   updated_at text not null,
-  -- From when the months to the next review count: the last change by hand, or the end that the last review
+  -- The start of the months to the next review: the last change by hand, or the end that the last review
   -- gave, also to come.
   review_from text not null,
   primary key (org_id, user_id)
@@ -105,7 +105,7 @@ create table holdings (
   primary key (org_id, user_id, kind, what, source, since),
   foreign key (org_id, user_id) references memberships (org_id, user_id)
 );
--- With all that lists of permissions and logins read.
+-- Covers all columns that lists of permissions and logins read.
 create index holdings_open on holdings (org_id, kind, user_id, what, source, expires_at, ended_at)
   where ended_at is null;
 create index holdings_that_end on holdings (expires_at) where expires_at is not null and ended_at is null;
@@ -147,16 +147,16 @@ create trigger users_raise_member_versions after update of primary_email on user
   begin update member_versions set version = version + 1
     where org_id in (select org_id from memberships where user_id = new.id); end;
 
--- The groups that the issuer said last of a person, and what was wrong with what it said after that.
+-- The groups that the issuer last sent of a person, and the fault of what it sent after that.
 create table person_groups (
   user_id text primary key not null references users (id),
   issuer text not null,
   claim text not null,
-  -- JSON, in order; null: none were ever said.
+  -- JSON, in order; null: none were ever sent.
   groups text,
-  -- When the token was issued that said them, or had the fault.
+  -- When the token with them, or with the fault, was issued.
   token_at text not null,
-  -- Null: what the newest token said was taken over.
+  -- Null: the groups in the newest token were accepted.
   fault text,
   fault_at text
 );
@@ -204,6 +204,7 @@ function keepFormer(column: string, table: string, event: string): string {
   begin insert into former_names (user_id, name) values (old.user_id, old.${column}) on conflict do nothing; end;`;
 }
 
+/** Triggers raise the version of an organization's members: code that forgot to would leave stale lists on show. */
 function raise(table: string): string {
   const on = (event: string, row: string) =>
     `create trigger ${table}_raise_member_versions_on_${event} after ${event} on ${table}

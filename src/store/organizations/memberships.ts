@@ -26,7 +26,7 @@ export async function listEndedBetween(db: Reader, from: number, to: number): Pr
   return rows.map((row) => row.user_id);
 }
 
-/** When the next permission ends, in ms since 1970; undefined where none will. */
+/** The time at which the next permission ends, in ms since 1970; undefined where none will. */
 export async function findNextEnd(db: Reader, now: number): Promise<number | undefined> {
   const ends = openPermissions(db).select('p.expires_at').where('p.expires_at', '>', toTime(now));
   const row = await ends.orderBy('p.expires_at').limit(1).executeTakeFirst();
@@ -144,7 +144,7 @@ export async function findMembersVersion(db: Reader, organizationId: string): Pr
   return String(row?.version ?? 0);
 }
 
-/** One active membership. */
+/** The active membership of a person; undefined where there is none. */
 export async function findMember(
   db: Reader,
   organizationId: string,
@@ -213,7 +213,7 @@ export async function listGrantedPermissions(
   return (await findMembership(db, organizationId, userId, now))?.granted ?? [];
 }
 
-/** When the last permission of an organization ended by itself; '' where none has. */
+/** The time at which the last permission of an organization ended by itself; '' where none has. */
 export async function findLastEnd(db: Reader, organizationId: string, now: number): Promise<string> {
   const [row] = await lastEndOf(db, organizationId, toTime(now));
   return row?.expires_at ?? '';
@@ -238,7 +238,7 @@ export function livePermissions(db: Reader, at: string) {
   return db.selectFrom('holdings as p').where(isLive(at));
 }
 
-/** Whether a row (`p`) is a permission that is held at a time (RFC 3339). */
+/** Condition: the row (`p`) is a permission that is held at a time (RFC 3339). */
 export function isLive(at: string) {
   return (eb: ExpressionBuilder<Schema & { p: Schema['holdings'] }, 'p'>) =>
     eb.and([
@@ -292,7 +292,7 @@ export async function wasEverMember(db: Reader, organizationId: string, userId: 
   return row !== undefined;
 }
 
-/** When a person's membership ended; undefined for members, and for people who never were. */
+/** The end of a person's membership; undefined for members, and for people who never were. */
 export async function findPastMembership(
   db: Reader,
   organizationId: string,

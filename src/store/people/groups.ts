@@ -8,7 +8,7 @@ import { fromTime, toTime } from '../engine/time.ts';
 export interface KnownGroups {
   /** Undefined: none were ever accepted. */
   groups: readonly string[] | undefined;
-  /** When the newest token was issued that changed something here, in ms since 1970. */
+  /** The time of issue of the newest token that changed something here, in ms since 1970. */
   tokenAt: number;
   /** Why the groups in a later token were not accepted. */
   fault: string | undefined;

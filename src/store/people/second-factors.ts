@@ -15,7 +15,7 @@ export interface Passkey {
   id: string;
   /** COSE, base64url. */
   publicKey: string;
-  /** How often it was used, by its own account: a copy of it falls behind. Many always report 0. */
+  /** How often it was used, as it reports itself: a copy of it falls behind. Many always report 0. */
   counter: number;
   /** RFC 3339. */
   since: string;

@@ -117,7 +117,7 @@ export async function holdGone({ db }: Pick<Tx, 'db'>, now: number): Promise<voi
     .execute();
 }
 
-/** By how many ms the database's clock is ahead of this server's, as `clockAhead` says. */
+/** How many ms the database's clock is ahead of this server's, as `clockAhead` says. */
 export async function measureClock(db: Reader, now: () => number): Promise<number> {
   const before = now();
   return clockAhead(await databaseTime(db), before, now());

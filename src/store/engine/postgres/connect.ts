@@ -233,7 +233,7 @@ async function open(
     connectionTimeoutMillis: connectMs,
     types: { getTypeParser: parserOf as typeof pg.types.getTypeParser },
   });
-  // Until the session listens for errors; before that, `connect` throws them.
+  // Ignores errors until the session listens for them; before that, `connect` throws them.
   client.on('error', () => {});
   try {
     await client.connect();

@@ -14,7 +14,7 @@ import type { Queries } from '../queries.ts';
 import type { Result } from './connect.ts';
 
 /** A connection that Kysely has acquired for a query or a transaction; one without `begin` is for single queries. */
-export interface Taken {
+export interface AcquiredConnection {
   /** Runs all statements but those that begin and end transactions. */
   run: Run;
   begin?(): Promise<void>;
@@ -39,12 +39,12 @@ export function queriesOf(run: (...query: Parameters<Run>) => Promise<Pick<Resul
 /** SQLite accepts the empty list `in ()`; PostgreSQL does not. */
 const emptyLists = new HandleEmptyInListsPlugin({ strategy: replaceWithNoncontingentExpression });
 
-export function kyselyOn<Schema>(acquire: () => Promise<Taken>): Kysely<Schema> {
+export function kyselyOn<Schema>(acquire: () => Promise<AcquiredConnection>): Kysely<Schema> {
   const pool = { connect: async () => clientOf(await acquire()), end: async () => {}, options: {} };
   return new Kysely<Schema>({ dialect: new Dialect({ pool }), plugins: [emptyLists] });
 }
 
-function clientOf(taken: Taken): PostgresPoolClient {
+function clientOf(taken: AcquiredConnection): PostgresPoolClient {
   async function query(sql: string, parameters: readonly unknown[]): Promise<Result> {
     if (sql !== 'begin' && sql !== 'commit' && sql !== 'rollback') return taken.run(sql, parameters);
     const control = taken[sql];

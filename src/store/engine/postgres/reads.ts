@@ -33,7 +33,7 @@ export function createPool(primary: Primary, use: Use, size: number): pg.Pool {
       const connecting = primary.connect(use);
       try {
         this.session = await Promise.race([connecting, this.#givenUp.promise]);
-        // Where it ends while it is idle, the pool drops it.
+        // The pool drops a session that ends while it is idle.
         this.session.once('end', () => this.emit('error', new Error('the connection has ended')));
         this.on('error', () => {});
       } catch (error) {

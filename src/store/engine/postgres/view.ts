@@ -93,7 +93,7 @@ function describe(pid: number, about: Activity | undefined): string {
 export interface ServerView {
   name: string;
   reader: Kysely<Schema>;
-  /** None where the schema that the URL names is not there yet. */
+  /** Lists nothing where the schema that the URL names does not exist yet. */
   listObjects(): Promise<SchemaObjects>;
   findObstacle(): Promise<Obstacle>;
   close(): Promise<void>;

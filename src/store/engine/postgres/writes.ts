@@ -208,7 +208,7 @@ class Write {
   /** The cause of a failed statement: the failure of one that was sent before it, or its own error. */
   async failureOf(error: unknown): Promise<unknown> {
     const [begun] = await Promise.allSettled([this.begun, ...this.#sent]);
-    // Where it did not begin, PostgreSQL says of the rest that the transaction is aborted.
+    // Where the transaction did not begin, PostgreSQL reports of the rest that it is aborted.
     if (begun.status === 'rejected') this.failure = { error: begun.reason };
     this.failure ??= { error };
     return this.failure.error;
