@@ -1,6 +1,6 @@
 /**
- * The clocks of a process. The host's time of day, which can be set forward and back, is for timestamps that we store or send;
- * durations are measured by a monotonic clock.
+ * The clocks of a process. The host's time of day, which can be set forward and back, is for timestamps that are
+ * stored or sent; durations are measured by a monotonic clock.
  */
 import type { Logger } from './log.ts';
 
@@ -9,11 +9,11 @@ export const clockToleranceMs = 60_000;
 
 export interface Clock {
   now(): number;
-  /** Ms since some moment; monotonic, it cannot be set. */
+  /** Ms since an arbitrary moment; monotonic, it cannot be set. */
   uptime(): number;
 }
 
-/** The host's clocks. A test that gives only `now` gets it as `uptime` as well. */
+/** The host's clocks. A test that passes only `now` gets it as `uptime` as well. */
 export function createClock(given: {
   now?: (() => number) | undefined;
   uptime?: (() => number) | undefined;
@@ -22,12 +22,12 @@ export function createClock(given: {
   return { now, uptime };
 }
 
-/** So long a jump forward counts for nothing where something ends by its age in days. */
+/** A forward jump of the clock is ignored for this long by expiries in days. */
 const patienceMs = 86_400_000;
 
 /**
- * The time of day for what ends by its age in days, without its jumps forward within the last day: a clock that is set wrong
- * ends nothing at once, and the operator has a day to correct it. Jumps before the start of the process are not known.
+ * A clock for expiries in days, which ignores forward jumps of the last day: a wrongly set clock ends nothing at
+ * once, and the operator has a day to correct it. Jumps before the start of the process are not known.
  */
 export function createPatientClock({ now, uptime }: Clock): () => number {
   let offset = now() - uptime();
@@ -47,7 +47,7 @@ export function createPatientClock({ now, uptime }: Clock): () => number {
 }
 
 const everyMs = 1_000;
-/** Smaller steps are those of a clock that is kept right. */
+/** Smaller steps are corrections of time synchronization. */
 const jumpMs = 5_000;
 
 export function logClockJumps({ now, uptime }: Clock, log: Logger): () => void {

@@ -1,7 +1,7 @@
 /**
- * What a command has of its process: environment, standard streams, signals. Tests run commands by function, several at a time
- * in one process, so nothing of a command asks `process` for these. Nearly every function of one prints or reads a variable,
- * so they follow the command through its awaits instead of being passed to each.
+ * The process surroundings of a command: environment, standard streams, signals. Tests run commands by function,
+ * several at a time in one process, so no command asks `process` for these. Nearly every function of one prints or
+ * reads a variable, so they follow the command through its awaits instead of being passed to each.
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { StdioOptions } from 'node:child_process';
@@ -12,12 +12,12 @@ export interface CommandIo {
   stdin: Readable & { isTTY?: boolean };
   stdout: Writable & { columns?: number };
   stderr: Writable & { isTTY?: boolean; columns?: number };
-  /** The standard streams of another program that the command starts in its place, such as ssh. */
+  /** Standard streams of a program that the command starts instead of itself, such as ssh. */
   childStdio: StdioOptions;
   signals: Pick<NodeJS.EventEmitter, 'on' | 'once' | 'off'>;
 }
 
-/** Of this process. Each stream is opened where it is first used: that changes its mode. */
+/** The surroundings of this process. Each stream is opened at its first use, which changes its mode. */
 export const processIo: CommandIo = {
   env: process.env,
   get stdin() {

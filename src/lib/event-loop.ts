@@ -1,14 +1,14 @@
 /**
- * Yielding to the event loop, which requests share with everything else, where it was measured to matter: before each query, since a
- * transaction of thousands of them waits for nothing in between, and in the JSON of lists of thousands (`api/http/reply.ts`).
+ * Yields to the event loop, which requests share, where it was measured to matter: before each query, since a
+ * transaction of thousands of them never waits, and in the JSON of lists of thousands (`api/http/reply.ts`).
  */
 
-/** Longer than a request's work takes, and shorter than anyone notices. */
+/** Longer than a request's work takes, and too short to be noticed. */
 const longestMs = 4;
 
 let since: number | undefined;
 
-/** A promise to wait for when this iteration of the event loop has taken too long; undefined when it has not. */
+/** A promise to await when this iteration of the event loop has taken too long; undefined when it has not. */
 export function yieldToEventLoop(): Promise<void> | undefined {
   if (since === undefined) {
     since = performance.now();
@@ -18,7 +18,7 @@ export function yieldToEventLoop(): Promise<void> | undefined {
   return performance.now() - since < longestMs ? undefined : nextIteration();
 }
 
-/** Runs work that can be interrupted at each value of a generator, and yields there when it has taken too long. */
+/** Runs a generator's work, and yields to the event loop between its values when the iteration has taken too long. */
 export async function runInParts<T>(parts: Generator<void, T>): Promise<T> {
   for (;;) {
     const { done, value } = parts.next();
@@ -28,7 +28,7 @@ export async function runInParts<T>(parts: Generator<void, T>): Promise<T> {
   }
 }
 
-/** Those who wait, in the order in which they came. For each there is a `resumeFirst` to come. */
+/** Queue of waiting tasks, first come first. For each a `resumeFirst` is scheduled. */
 const waiting: (() => void)[] = [];
 
 function nextIteration(): Promise<void> {
@@ -39,8 +39,8 @@ function nextIteration(): Promise<void> {
 }
 
 /**
- * Lets the first one go on, or waits for the next iteration where this one has taken too long already. Without the order,
- * one that works on and on would be the first in each iteration, and use it up.
+ * Resumes the first waiting task, or waits for the next iteration where this one has taken too long. Without the
+ * order, a task that never pauses would be the first in each iteration, and use it up.
  */
 function resumeFirst(): void {
   if (since === undefined) {

@@ -1,39 +1,39 @@
 /**
- * Slots that many want at once, such as for logins in progress or passwords that are checked, in fair shares by source: one
- * that has many keeps out none that has few. Known sources go first, and strangers cannot take every slot. Bounded in
- * slots and in what waits; time is used only to end a wait.
+ * Fair shares of limited slots by source, such as of logins in progress or password checks: a source with many claims
+ * does not keep out one with few. Known sources go first, and unknown ones cannot take every slot. Slots and queues
+ * are bounded; timers only end a wait.
  */
 
 export interface Shares {
   slots: number;
-  /** Of those, how many strangers may have. */
+  /** How many of the slots unknown sources may have. */
   slotsOfUnknown: number;
-  /** What waits for a slot, in all and of one source. */
+  /** Limits of the queue, in total and for one source. */
   waiting: number;
   waitingPerSource: number;
-  /** Nothing waits for longer. */
+  /** The longest wait. */
   waitMs: number;
 }
 
 export interface Claim {
   readonly source: string;
-  /** Not a stranger, such as a source that logged in lately; may become true while the claim waits. */
+  /** True for a known source, such as one of a recent login; may become true while the claim waits. */
   readonly isKnown: boolean;
   readonly most: number;
   start(): void;
-  /** It gets no slot, or has lost the one that it had: once, and there is nothing to leave any more. */
+  /** The claim gets no slot, or has lost the one that it had. Called once; `leave` is not needed afterwards. */
   giveWay(): void;
-  /** Whether its source has spent nothing on the slot so far. Left out where a slot cannot be taken back. */
+  /** True if its source has spent nothing on the slot so far. Left out where a slot cannot be taken back. */
   isIdle?(): boolean;
 }
 
 export class FairShares {
   #shares: Shares;
-  /** The oldest first, and whether each was a stranger when it got its slot. */
+  /** The claims with a slot, oldest first, and whether each was unknown when it got the slot. */
   readonly #holders = new Map<Claim, boolean>();
   readonly #slotsBySource = new Map<string, number>();
   #unknown = 0;
-  /** What waits, by source: the source whose turn is next comes first. */
+  /** Waiting claims by source: the source whose turn is next comes first. */
   readonly #queues = new Map<string, Claim[]>();
   readonly #timers = new Map<Claim, NodeJS.Timeout>();
 
@@ -41,7 +41,7 @@ export class FairShares {
     this.#shares = shares;
   }
 
-  /** Other bounds from now on. What has a slot keeps it. */
+  /** Applies other limits. Claims with a slot keep it. */
   configure(shares: Shares): void {
     this.#shares = shares;
     this.#fill();
@@ -95,9 +95,9 @@ export class FairShares {
   }
 
   /**
-   * Takes a slot from a source that has more of them: an idle one first, then of a stranger, of the source that has most, and
-   * the oldest of those. Known ones give way to known ones only. Where less than half are idle, it is one of the others: what
-   * has just started is idle, and would be displaced by whatever comes next.
+   * Takes a slot from a source that has more of them: an idle claim first, then of an unknown source, of the source
+   * with most slots, and the oldest of those. Known sources give way to known ones only. Where less than half are
+   * idle, a busy claim gives way: one that has just started is idle, and would be displaced by the next to come.
    */
   #displaceFor({ source, isKnown }: Claim): boolean {
     const own = this.#slotsOf(source);
@@ -120,7 +120,7 @@ export class FairShares {
     return true;
   }
 
-  /** Whether it may wait, for which the newest of a source with more that wait may have to give way. */
+  /** Returns true if the claim may wait; for that, the newest claim of a source with more waiting ones may have to give way. */
   #mayWait({ source, isKnown }: Claim): boolean {
     const { waiting, waitingPerSource } = this.#shares;
     const own = this.#queues.get(source)?.length ?? 0;
@@ -130,7 +130,8 @@ export class FairShares {
     let highest = 0;
     for (const queue of this.#queues.values()) {
       const isUnknown = !queue[0]?.isKnown;
-      // Strangers give way to known sources and never the other way round; among equals who has more waiting.
+      // Unknown sources give way to known ones, never the other way round; among equals the one with more waiting
+      // claims.
       const givesWay = isUnknown === isKnown ? isUnknown : queue.length > own;
       if (!givesWay) continue;
       const rank = (isUnknown ? 1e9 : 0) + queue.length;
@@ -167,14 +168,14 @@ export class FairShares {
   #fill(): void {
     for (let next = this.#next(); next; next = this.#next()) {
       this.#dequeue(next);
-      // The others of its source wait until every other source had its turn.
+      // The other claims of this source wait until every other source had its turn.
       const rest = this.#queues.get(next.source);
       if (rest && this.#queues.delete(next.source)) this.#queues.set(next.source, rest);
       this.#give(next);
     }
   }
 
-  /** A known source that has no slot, else the source that has fewest, else whose turn it is. */
+  /** The first claim of a known source without a slot, else of the source with fewest slots, else of the next in turn. */
   #next(): Claim | undefined {
     let next: Claim | undefined;
     let fewest = Number.POSITIVE_INFINITY;

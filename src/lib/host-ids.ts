@@ -1,10 +1,10 @@
-/** The accounts, groups and processes of this host: no account of ours may have the numbers and names of others here. */
+/** Accounts, groups and processes of this host: accounts that Andromeda makes must not reuse their names and numbers. */
 import { execFile, execFileSync } from 'node:child_process';
 import { globSync, readdirSync, readFileSync } from 'node:fs';
 import { hostname, userInfo } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 
-/** The numbers of accounts and groups that the host's own files name; directories (LDAP) are not queried. */
+/** UIDs and GIDs in the host's own files; directories (LDAP) are not queried. */
 export function listHostIds(): number[] {
   return ['/etc/passwd', '/etc/group'].flatMap((file) =>
     linesOf(file)
@@ -21,7 +21,7 @@ function linesOf(file: string): string[] {
   }
 }
 
-/** The fields of an account or a group, by name or number, as passwd(5) and group(5) have them; directories are queried too. */
+/** The fields of an account or a group, by name or number, in the format of passwd(5) and group(5); directories are queried too. */
 export function findHostEntry(database: 'passwd' | 'group', key: string): string[] | undefined {
   const lines = key.startsWith('-') ? [] : entriesOf(database, key);
   return lines.map((line) => line.split(':')).find(([name, , id]) => name === key || id === key);
@@ -36,17 +36,17 @@ function entriesOf(database: 'passwd' | 'group', key: string): string[] {
   }
 }
 
-/** How many numbers go into one query: an argument list has its limits. */
+/** Limit on keys in one query, as an argument list has a maximum length. */
 const batchSize = 1000;
 
 /**
- * What this host has already of the numbers and names of accounts, directories included, by number: `the account NAME`. What
- * its sudo rules name counts, for rights go by name there. An account of the same name and number that Andromeda made here
- * for a Slurm cluster is the same person's.
+ * The owners on this host, directories included, of the numbers and names of `accounts`, by number: `the account
+ * NAME`. Names in sudo rules count, as rights go by name there. An account of the same name and number that Andromeda
+ * made here for a Slurm cluster belongs to the same person.
  */
 export function findHostOwners(accounts: readonly HostAccount[]): Promise<Map<number, string>> {
   const query = JSON.stringify(accounts.map(({ username, uid, gid }) => [username, uid, gid]));
-  // The clusters of an organization all ask the same at the same time.
+  // Cached: the clusters of an organization all ask the same at the same time.
   if (latest?.query !== query || performance.now() - latest.at > answerLastsMs) {
     latest = { query, at: performance.now(), answer: askHost(accounts) };
   }
@@ -108,7 +108,7 @@ function ownerAmong(
   return other && `the ${kind} ${other[0]}`;
 }
 
-/** Whom the host's groups have as members, without an account perhaps, and in which group, as a phrase. */
+/** Members of the host's groups, perhaps without an account, with a phrase that names the group. */
 function readGroupMembers(): Map<string, string> {
   return new Map(
     linesOf('/etc/group').flatMap((line) => {
@@ -120,7 +120,7 @@ function readGroupMembers(): Map<string, string> {
   );
 }
 
-/** Every word in a file of rules, and in those that it includes: there is more than one way to name an account or a group there. */
+/** Every word in a sudoers file and its includes, as rules can name an account or a group in several ways. */
 function readSudoRules(file: string, read: Set<string>): string[] {
   if (read.has(file)) return [];
   read.add(file);
@@ -135,7 +135,7 @@ function readSudoRules(file: string, read: Set<string>): string[] {
   });
 }
 
-/** Throws nothing: where there is no getent, the host's own files must do. */
+/** Never rejects: without getent, it reads the host's own files. */
 function getent(database: 'passwd' | 'group', keys: ReadonlySet<string>): Promise<string[][]> {
   const options = { timeout: 10_000, maxBuffer: 16 * 2 ** 20 };
   return new Promise((resolve) => {
@@ -148,7 +148,7 @@ function getent(database: 'passwd' | 'group', keys: ReadonlySet<string>): Promis
   });
 }
 
-/** Its name, or its number where it has none, as in a container that is given any number. */
+/** The name of this process's account, or its number where it has no name, as in a container that is given any number. */
 export function ownAccount(): string {
   try {
     return userInfo().username;
@@ -163,7 +163,7 @@ export function listProcesses(): number[] {
     .map(Number);
 }
 
-/** A file about a process, in latin1; empty where it has ended, or is another account's that does not show it. */
+/** A file about a process, in latin1; empty where the process has ended, or belongs to another account and hides it. */
 export function readProcess(pid: number, file: 'environ' | 'status' | 'stat' | 'cmdline'): string {
   try {
     return readFileSync(`/proc/${pid}/${file}`, 'latin1');
@@ -173,8 +173,8 @@ export function readProcess(pid: number, file: 'environ' | 'status' | 'stat' | '
 }
 
 /**
- * Its real, effective, saved and file system number, by its status: the owner of its files in /proc is root where it wants that.
- * None where it has ended, also where its parent has not waited for it yet.
+ * Real, effective, saved and file system UID, read from `status`: the owner of the files in /proc can be root
+ * instead. Empty for a process that has ended, also for a zombie.
  */
 export function uidsOf(pid: number): number[] {
   const text = readProcess(pid, 'status');

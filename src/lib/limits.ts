@@ -1,6 +1,6 @@
 /**
- * Limits on attempts by key, in bounded memory. A rate lets so many through at once, and one more each while (a token bucket);
- * a back-off lets failures in a row cost waits that double. They count in this process, or several servers count together
+ * Limits on attempts by key, in bounded memory. A rate is a token bucket: a burst, then one more each interval; a
+ * back-off makes each failure in a row double the wait. They count in this process, or several servers count together
  * (`store/servers/limit-counts.ts`). Why no library: docs/decisions/0054.
  */
 import { sourceNetwork } from './source-address.ts';
@@ -11,11 +11,11 @@ export interface Rate {
 }
 
 export interface BackOff {
-  /** Failures that cost nothing: people mistype. */
+  /** Failures without a wait: people mistype. */
   free: number;
   firstMs: number;
   mostMs: number;
-  /** How long after its last failure a key is forgotten; longer than the longest wait. */
+  /** A key is forgotten this long after its last failure; longer than the longest wait. */
   forgetMs: number;
 }
 
@@ -23,36 +23,36 @@ export type Limit =
   | { name: string; backOff: BackOff; rate?: undefined }
   | { name: string; rate: Rate; backOff?: undefined };
 
-/** What is kept of a key: when its last failure was, of a back-off; when it has its whole burst again, of a rate. */
+/** The state of a key. `at`: the time of its last failure (back-off), or at which its burst is full again (rate). */
 export interface Kept {
   failures: number;
   at: number;
 }
 
 export interface Limiter {
-  /** How long until the key may again, in milliseconds; 0 when it may now. */
+  /** Milliseconds until the key may try again; 0 when it may now. */
   waitMs(key: string): number;
-  /** Counts a try, or a failure, whether or not it may be made. */
+  /** Counts a try, or a failure, whether or not it is allowed. */
   use(key: string): void;
-  /** Takes one back, as if it had not been. */
+  /** Undoes one `use`. */
   undo(key: string): void;
   clear(key: string): void;
 }
 
 export interface RateLimiter extends Limiter {
-  /** Uses one up that may be used now, or in less than `patienceMs`. Returns how long until then; where that is longer, none is used. */
+  /** Takes a token that is available now, or in less than `patienceMs`. Returns the wait; where that is longer, no token is taken. */
   take(key: string, patienceMs?: number): number;
 }
 
 export interface BackOffLimiter extends Limiter {
-  /** How long the key's last failure makes it wait in all, in milliseconds; 0 when not at all. */
+  /** The whole wait after the key's last failure, in milliseconds; 0 for none. */
   delayMs(key: string): number;
 }
 
-/** More keys are not remembered: the one that was used least recently goes first. */
+/** Limit on remembered keys: the least recently used one is dropped first. */
 const mostKeys = 10_000;
 
-/** What is known of keys, each for so long after its time. */
+/** State by key, each dropped `lastsMs` after its time. */
 function createMemory(lastsMs: number, now: () => number, kept: Map<string, Kept>) {
   const isOver = ({ at }: Kept) => at + lastsMs <= now();
   return {
@@ -61,7 +61,7 @@ function createMemory(lastsMs: number, now: () => number, kept: Map<string, Kept
       return one && !isOver(one) ? one : undefined;
     },
     set(key: string, one: Kept): void {
-      // Deleted and set again, the keys stay in the order of their last use: the oldest is the first.
+      // Deleting first keeps the keys in the order of their last use: the oldest is the first.
       kept.delete(key);
       if (!isOver(one)) kept.set(key, one);
       for (const [oldest, other] of kept) {
@@ -72,7 +72,7 @@ function createMemory(lastsMs: number, now: () => number, kept: Map<string, Kept
   };
 }
 
-/** `kept`: what is known already, by key; it is kept in there. */
+/** `kept`: the state by key, read and updated in place. */
 export function createRateLimiter(
   { burst, everyMs }: Rate,
   now: () => number = () => performance.now(),
@@ -84,7 +84,7 @@ export function createRateLimiter(
   const waitMs = (key: string) => Math.max(0, fullAt(key) - now() - (burst - 1) * everyMs);
   return {
     waitMs,
-    // A key is never more than one behind.
+    // Limits the debt of a key to one token.
     use: (key) => set(key, Math.min(fullAt(key), now() + burst * everyMs) + everyMs),
     undo: (key) => set(key, fullAt(key) - everyMs),
     clear: (key) => void kept.delete(key),
@@ -133,9 +133,9 @@ export interface Counted {
 
 export type Count = { [Act in keyof Limiter]: () => ReturnType<Limiter[Act]> };
 
-/** Limits that protect passwords and codes: what counts together is read and counted in one step, so that tries at the same instant count. */
+/** Limits that protect passwords and codes: counts that belong together change in one step, so that simultaneous tries all count. */
 export interface Limits {
-  /** Has `decide` read these counts and change them, atomically. It may be run again. */
+  /** Has `decide` read and change these counts, atomically. It may run more than once. */
   change<Name extends string, T>(
     counted: Record<Name, Counted>,
     decide: (counts: Record<Name, Count>) => T,
@@ -169,8 +169,8 @@ export function createLimits(uptime: () => number): Limits {
 const firstRetryMs = 1_000;
 
 /**
- * Milliseconds until the next attempt at something of our own after so many failures in a row: doubling up to `longestMs`, with
- * jitter (`random` is 0 to 1) so that many that failed together do not come back together.
+ * Back-off of our own retries: milliseconds until the next attempt after so many failures in a row, doubling up to
+ * `longestMs`, with jitter (`random` is 0 to 1) so that many that failed together do not retry together.
  */
 export function retryDelay(
   failures: number,
@@ -181,15 +181,15 @@ export function retryDelay(
   return Math.round(doubled(firstMs, failures - 1, longestMs) * (0.5 + random / 2));
 }
 
-/** The exponent is bounded, since its result would be infinite some day. */
+/** The exponent is bounded, since the result would become infinite. */
 function doubled(firstMs: number, times: number, mostMs: number): number {
   return Math.min(mostMs, firstMs * 2 ** Math.min(30, times));
 }
 
 const intervalMs = 10_000;
 /**
- * Sources and reasons that are counted separately in an interval. The refusals of further ones are one sum for each reason, of at
- * most as many reasons again: a reason may quote a path, which strangers choose.
+ * Limit on kinds (source and reason) counted separately in an interval. Refusals of further sources are summed up by
+ * reason, with as many reasons again at most: a reason may quote a path, which clients choose.
  */
 const mostKinds = 50;
 const further = 'further sources';
@@ -200,8 +200,8 @@ export interface RefusalTally {
 }
 
 /**
- * Refusals that strangers can cause at any rate, for a log that they must not fill: the first `each` of a source and reason in an
- * interval are logged one by one, and `sumUp` gets the number of the others at its end. Bounded in both.
+ * Limits log lines about refusals, which anyone can cause at any rate: the first `each` of a source and reason in an
+ * interval are logged one by one, and `sumUp` gets the number of the others at its end. Both are bounded.
  */
 export function createRefusalTally(
   each: number,
@@ -226,7 +226,7 @@ export function createRefusalTally(
       const isFurther = kinds.size >= mostKinds && !kinds.has(`${source} ${reason}`);
       const shown = isFurther && kinds.size >= 2 * mostKinds - 1 ? 'further reasons' : reason;
       const key = `${isFurther ? further : source} ${shown}`;
-      // None of the further ones has a line of its own.
+      // Refusals of further sources get no line of their own.
       const kind =
         kinds.get(key) ??
         (isFurther ? { source: further, reason: shown, refusals: each } : { source, reason, refusals: 0 });
@@ -241,7 +241,7 @@ export function createRefusalTally(
 export function createCounter() {
   const counts = new Map<string, number>();
   return {
-    /** One more, unless there are `most` already; returns how to take it back, once. */
+    /** Counts one more, unless there are `most` already; returns a function that takes it back, once. */
     enter(key: string, most: number): (() => void) | undefined {
       const count = counts.get(key) ?? 0;
       if (count >= most) return undefined;

@@ -1,13 +1,13 @@
-/** Where the lines of the log go: stderr, with a bound on what waits for a reader, and priorities for systemd's journal. */
+/** Writes log lines to stderr, with a limit on the lines that wait for a reader, and priorities for systemd's journal. */
 import { fstatSync } from 'node:fs';
 
-/** What may wait for a reader that does not read, in characters. Several minutes of a busy service. */
+/** Limit on characters that wait for a slow reader: several minutes of a busy service. */
 const mostWaiting = 8 * 1024 * 1024;
 
 /**
- * Writes lines to stderr. Where that is systemd's journal, each begins with its priority, which the journal takes off again
- * (systemd.exec(5), JOURNAL_STREAM; sd-daemon(3)). Lines beyond what may wait are left out, and counted in a line
- * when the reader goes on.
+ * Writes lines to stderr. Where that is systemd's journal, each begins with its priority, which the journal strips
+ * (systemd.exec(5), JOURNAL_STREAM; sd-daemon(3)). Lines above the limit are dropped, and counted in a line when the
+ * reader continues.
  */
 export function createStderrWriter(
   journal = process.env['JOURNAL_STREAM'],
@@ -30,7 +30,7 @@ function lostLine(lines: number): string {
   return `${JSON.stringify({ level: 'warn', time: new Date().toISOString(), event: 'log.lost', lines })}\n`;
 }
 
-/** As syslog(3) numbers them. */
+/** The numbers of syslog(3). */
 const priorities: Record<string, number> = { error: 3, warn: 4, info: 6, debug: 7 };
 
 function withPriority(line: string): string {

@@ -30,7 +30,7 @@ interface ClusterSide {
   side: 'slurm' | 'kubernetes';
 }
 
-/** A pass over a side, and the commands that it is for, as far as they are known: some of them. */
+/** A sync pass over a side, with some of the commands that caused it, as far as they are known. */
 interface SidePass extends ClusterSide {
   clusterId: string;
   commands?: readonly string[];
@@ -53,18 +53,18 @@ export interface LogEvents {
   'serve.reloading': { message: string };
   'serve.reload.refused': { message: string };
   'serve.notify.failed': { message: string };
-  /** To the schema of this version, all of it or nothing; what was there is in the backup. */
+  /** The schema is upgraded to this version, all of it or nothing; the backup has the previous state. */
   'database.upgrading': { backup: string };
-  /** Said again at growing intervals, with how long it has been so. */
+  /** Repeated at growing intervals; `waitedMs`: how long the service has waited. */
   'database.away': { message: string; waitedMs: number };
   'database.back': Record<string, never>;
   'database.clock': { differsMs: number };
   'database.open': { message: string };
-  /** It has lost what was committed: the version that it has, and the one that it had. */
+  /** The database has lost committed transactions: its version now, and the one that it had. */
   'database.went_back': { version: number; committed: number; message: string };
-  /** Primaries that take writes and are not served from, for another host has taken over; 0 when there are none any more. */
+  /** Former primaries that still take writes and are not used, because another host has taken over; 0 when none is left. */
   'database.former_primary': { primaries: number; message: string };
-  /** The newest timeline could not be noted in the data directory. */
+  /** The newest timeline could not be stored in the data directory. */
   'database.timeline.failed': { error: Thrown };
   'database.standby': { synchronousStandbys: string; synchronousCommit: string };
   'certificate.ending': { setting: string; file: string; endsAt: string; message: string };
@@ -74,42 +74,42 @@ export interface LogEvents {
   'acme.failed': { hosts: readonly string[]; failures: number; retryAt: string; message: string };
   'process.warning': { name: string; message: string };
   'process.failed': { error: Thrown };
-  /** Lines that were dropped because the log was not read. */
+  /** Lines that were dropped because no reader took them. */
   'log.lost': { lines: number };
   'store.written': { ms: number };
-  /** By so many ms: forward, or back where it is negative. */
+  /** `ms`: negative for a jump back. */
   'clock.jumped': { ms: number; message: string };
 
-  /** Whose access, or whose keys, have lapsed or are about to; some of them. */
+  /** People whose access or keys have lapsed or are about to; `userIds` lists some of them. */
   'access.lapsing': { what: 'access' | 'keys'; people: number; userIds: readonly string[]; message: string };
   'access.lapsed': { what: 'access' | 'keys'; people: number; userIds: readonly string[]; message: string };
   'access.check.failed': { error: Thrown };
   'permissions.ended': { people: number };
   'permissions.end.failed': { error: Thrown };
-  /** Of how many members owners are asked to confirm the access from now on, and how many got an end because none did. */
+  /** `ended`: members whose access got an end because no owner confirmed it in a review. */
   'access.reviewed': { ended: number };
   'access.review.failed': { error: Thrown };
 
-  /** What the issuer says of a person's groups was not taken over. */
+  /** The groups that the issuer reports for a person were not applied. */
   'groups.refused': { userId: string; message: string };
-  /** How many people rules for groups changed something for, at the start. */
+  /** Number of people whose access the group rules changed at the start. */
   'groups.applied': { people: number };
   'groups.apply.failed': { userId?: string; error: Thrown };
 
   'http.request': {
     api: string;
     requestId: string;
-    /** Left out where the address is none of the API's. */
+    /** Left out where the path is no operation of the API. */
     operation: string | undefined;
     method: string;
     path: string;
-    /** 499: the caller went away. */
+    /** 499: the client closed the connection. */
     status: number;
     address: string | undefined;
     ms: number;
     userId: string | undefined;
     commandId: string | undefined;
-    /** Why it was 401; left out otherwise. */
+    /** The reason of a 401; left out otherwise. */
     refusal: string | undefined;
   };
   /** The first one of a source in ten seconds; the others are summed up. */
@@ -118,9 +118,9 @@ export interface LogEvents {
   'http.failed': { requestId: string; method: string; path: string; error: Thrown };
   'http.unready': { error: Thrown };
 
-  /** A key that is a file here, and another in the database. */
+  /** A key whose file here differs from the one in the database. */
   'secrets.differ': { name: string; file: string; message: string };
-  /** Keys that were changed on another server, and cannot be taken up. */
+  /** Keys that were changed on another server, and cannot be decrypted here. */
   'secrets.unreadable': { error: string };
 
   'clients.failed': { path: string; error: Thrown };
@@ -142,9 +142,9 @@ export interface LogEvents {
 
   'console.signed_in': { address: string; userId: string; program: string };
   'console.signed_out': { address: string; userId: string };
-  /** A browser came back from the issuer without what it was sent away for. */
+  /** A sign-in at the console could not begin, or failed on the way back from the issuer. */
   'console.sign_in.failed': { address: string; error: Thrown };
-  /** The issuer gave a session no new token, which ended it. */
+  /** The issuer refused a session a new token, which ended the session. */
   'console.session.ended': { userId: string; error: Thrown };
   'console.request.failed': { path: string; error: Thrown };
   'console.events.failed': { error: Thrown };
@@ -156,14 +156,14 @@ export interface LogEvents {
   /** The first one of a source and reason in ten seconds; the others are summed up. */
   'gateway.connection.refused': { remoteAddress: string; reason: string; detail?: string };
   'gateway.connections.refused': { source: string; reason: string; connections: number };
-  /** Something was thrown in it, which ended it and nothing else. */
+  /** An exception ended this connection and no other. */
   'gateway.connection.failed': { id: string; remoteAddress: string; error: Thrown };
   'gateway.login.accepted': OpenSession;
   'gateway.login.refused': Login & { reason: string; detail?: string | undefined; cause?: Thrown };
-  /** Those of a source in ten seconds that have no line of their own. */
+  /** Refused logins of a source in ten seconds that have no line of their own. */
   'gateway.logins.refused': { source: string; reason: string; logins: number };
   'gateway.session.closed': OpenSession & {
-    /** What follows a colon is about one case. */
+    /** The part after a colon is about one case. */
     why: string;
     durationMs: number;
     bytesUp: number | undefined;
@@ -178,14 +178,14 @@ export interface LogEvents {
   /** A message of either side that the relay does not pass on. */
   'gateway.refused': { id: string; side: string; reason: string };
   'gateway.recheck.failed': { id?: string; error: Thrown };
-  /** Lines of a gateway process that were too many while the service was away. */
+  /** Lines of a gateway process that exceeded the queue while the service was away. */
   'gateway.log.dropped': { lines: number };
-  /** Whether login nodes take the key that is to be the gateway's is not known. */
+  /** Login nodes could not be asked whether they accept the gateway's next key. */
   'gateway.keys.unasked': { error: Thrown };
-  /** Whom the gateway's processes run as. */
+  /** The account that the gateway processes run as. */
   'gateway.process.account': { account: string };
   'gateway.process.started': { pid: number };
-  /** One that lives from before. */
+  /** A gateway process from before this start. */
   'gateway.process.found': { pid: number; sessions: number };
   'gateway.process.draining': { pid: number; sessions: number };
   'gateway.process.ended': {
@@ -193,32 +193,32 @@ export interface LogEvents {
     code?: number | null;
     signal?: string | null;
     sessions: number;
-    /** The last that it wrote to stderr. */
+    /** The end of its stderr. */
     lastWords: string | undefined;
   };
-  /** Of a version that speaks another protocol: it takes no logins, and its sessions end when they are not confirmed. */
+  /** A process that speaks another protocol version: it takes no logins, and its sessions end unconfirmed. */
   'gateway.process.foreign': { pid: number; protocol: number; sessions: number };
-  /** It did not do within a second what a revocation or another change asked of it. */
+  /** A process that did not confirm a recheck, as after a revocation, within a second. */
   'gateway.process.unreached': { pid: number; sessions: number };
-  /** All its sessions were checked again since. */
+  /** All sessions of an unreached process have been checked again. */
   'gateway.process.reached': { pid: number };
-  /** One from before that did not connect. */
+  /** A process from before this start that did not connect. */
   'gateway.process.silent': { pid: number };
   'gateway.process.failed': { error: Thrown; failures: number; retryMs: number };
-  /** What passed between the service and a gateway process could not be read or handled. */
+  /** A message between the service and a gateway process could not be read or handled. */
   'gateway.process.fault': { pid?: number | undefined; error: Thrown };
   'gateway.records.failed': { error: Thrown; waiting: number; lost: number };
   'gateway.records.lost': { lost: number };
 
   'backup.made': { file: string; bytes: number; ms: number; removed: number };
-  /** To the command that the configuration names. */
+  /** The backup was passed to the configured command. */
   'backup.handed_on': { file: string; ms: number };
   'backup.failed': { message: string; failures: number; retryMs: number };
-  /** Files that belong into a backup and could not be read, or old backups that could not be removed. */
+  /** Files of a backup that could not be read, or old backups that could not be removed. */
   'backup.incomplete': { message: string };
 
   'audit.sign.failed': { error: string };
-  /** Entries of the trail that were too old. */
+  /** Number of deleted entries of the trail that exceeded the retention. */
   'retention.deleted': { entries: string };
   'retention.failed': { error: string };
   'retention.waits': { message: string };
@@ -227,13 +227,13 @@ export interface LogEvents {
   'audit.file.working': { file: string };
   'audit.file.failed': { file: string; error: string };
 
-  /** The first change that comes while everything is in force. */
+  /** The first change after all earlier ones were in force. */
   'sync.changed': ClusterSide;
-  /** `waiting`: how many hosts have not confirmed the newest list. */
+  /** `waiting`: number of hosts that have not confirmed the newest list. */
   'sync.observed': ClusterSide & { waiting: number };
-  /** How many login nodes of a cluster its last report has as down. */
+  /** `down`: number of login nodes that the cluster's last report lists as down. */
   'sync.login_nodes': { cluster: string; down: number };
-  /** `behindMs`: how long the oldest change has been waiting that is not in force; 0 where all are. */
+  /** `behindMs`: age of the oldest change that is not in force; 0 where all are. */
   'sync.passed': SidePass & { ms: number; behindMs: number };
   'sync.applied': SidePass & { generation: number; applied: boolean; activated: boolean; ms: number };
   'sync.converged': SidePass & { ms: number };
@@ -250,19 +250,19 @@ export interface LogEvents {
   'sync.notice.failed': { error: Thrown };
   'sync.sweep.failed': { error: Thrown };
 
-  /** Another server of the same database: it is there, or it is gone. */
+  /** Another server of the same database has appeared, or is gone. */
   'servers.seen': { serverId: string; name: string; version: string };
   'servers.gone': { serverId: string; name: string };
-  /** Its configuration is another where it has to be the same. */
+  /** Settings of the other server differ that must be the same. */
   'servers.differ': { serverId: string; name: string; message: string };
-  /** By how much the database's clock is ahead of this host's. */
+  /** How far the database's clock is ahead of this host's. */
   'servers.clock': { differsMs: number };
   'servers.clock.wrong': { differsMs: number; message: string };
   'servers.clock.right': { differsMs: number };
   'servers.counted': { servers: number };
-  /** It cannot be said that this server is there, or asked what there is to do. */
+  /** This server could not renew its registration, or ask for due work. */
   'servers.failed': { error: Thrown };
-  /** What is done once for all servers: this one does it, or does no more, as another may. */
+  /** Leader election: this server does the work that is done once for all servers, or stops, as another may do it. */
   'leader.began': { token: number };
   'leader.lost': { token: number };
   'leader.left': { token: number };
@@ -281,14 +281,14 @@ export interface LogEvents {
   'simulated.unsafe': { cluster: string; message: string };
   'simulated.login_node_refused': { cluster: string; message: string };
   'slurm.applied': { cluster: string; generation: number; added: number; removed: number };
-  /** A host has what it should have: the `done`th of `hosts`. */
+  /** A host is up to date: the `done`th of `hosts`. */
   'slurm.progress': { cluster: string; host: string; done: number; hosts: number; ms: number };
-  /** A host that is not in use any more: it was cleaned, or it is left behind as it is. */
+  /** A host that is no longer in use: it was cleaned, or it is left as it is. */
   'slurm.cleaned': { cluster: string; host: string };
   'slurm.left': { cluster: string; words: string };
   'slurm.fault': { cluster: string; words: string };
   'slurm.drifted': { cluster: string; words: string };
-  /** Something that the site did by hand, and may have meant. */
+  /** A manual change of the site, perhaps intended. */
   'slurm.noticed': { cluster: string; words: string };
   'kubernetes.permitted': { cluster: string; created: number; repaired: number; removed: number };
 
@@ -334,7 +334,7 @@ export function createLogger(level: LogLevel, write: (line: string) => void = cr
       timestamp: () => `,"time":"${new Date().toISOString()}"`,
       formatters: { level: (label) => ({ level: label }), log: readable },
     },
-    // JSON leaves C1 and bidirectional controls as they are, which a terminal that shows the log obeys.
+    // JSON leaves C1 and bidirectional control characters as they are, which a terminal would obey.
     { write: (line) => write(`${escapeControls(line.slice(0, -1))}\n`) },
   );
   const at = (name: EventLevel) => (event: EventName, fields: object) => {
@@ -343,17 +343,17 @@ export function createLogger(level: LogLevel, write: (line: string) => void = cr
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') };
 }
 
-/** No text of a line is longer, in UTF-16 units: much of it comes from strangers. */
+/** Limit on a text in a line, in UTF-16 units: many texts come from clients. */
 const mostText = 2_000;
 
-/** The fields of a line as data: what is thrown has none that JSON would show. Texts are cut. */
+/** The fields of a line as data: errors become objects, as JSON shows nothing of them. Texts are cut. */
 export function readable(fields: object): Record<string, unknown> {
   return Object.fromEntries(Object.entries(fields).map(([name, value]) => [name, plain(value)]));
 }
 
 /**
- * An error as data, with what caused it: a few links only, since a chain may be a circle. Where a refusal is made says nothing that its
- * sentence does not.
+ * An error as data, with its causes: a few links only, since a chain may be a circle. A DomainError gets no stack,
+ * which says nothing that its message does not.
  */
 function plain(value: unknown, links = 5): unknown {
   if (typeof value === 'string') return value.length > mostText ? `${value.slice(0, mostText)}…` : value;

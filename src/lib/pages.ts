@@ -1,8 +1,8 @@
-/** What all pages that the server renders share. Nothing from other hosts: the page's CSP names its style sheet. */
+/** Shared parts of all pages that the server renders. They load nothing from other hosts: the CSP names the style sheet. */
 import { createHash } from 'node:crypto';
 import { escapeControls } from '../domain/text.ts';
 
-/** HTML as tagged templates: whatever is put in is escaped, unless it is HTML made here. */
+/** HTML as tagged templates: values are escaped, unless they are HTML made here. */
 export interface Html {
   readonly html: string;
 }
@@ -16,7 +16,7 @@ export function html(strings: TemplateStringsArray, ...parts: Part[]): Html {
   return trusted(strings.reduce((text, string, i) => text + render(parts[i - 1]) + string));
 }
 
-/** Text of ours that must not be escaped: the style sheet. Never anything that came from outside. */
+/** Marks our own text, the style sheet, as not to be escaped. Never for input from outside. */
 export function trusted(text: string): Html {
   const value = { html: text };
   made.add(value);
@@ -31,7 +31,7 @@ const entities: Record<string, string> = {
   "'": '&#39;',
 };
 
-/** Text as it is shown: neither markup, nor characters that hide something or turn the order of what stands around. */
+/** Escapes markup, and control characters that hide text or reverse its order. */
 function escapeHtml(text: string): string {
   return escapeControls(text).replace(/[&<>"']/g, (character) => entities[character] ?? '');
 }

@@ -7,14 +7,14 @@ import { type FromProcess, type Hello, type Malformed, readFromProcess, type ToP
 import type { Account } from './privileges.ts';
 import { listen, type RunDirectory } from './run-directory.ts';
 
-/** Of processes, of which one may have few sessions and live for days after an upgrade. */
+/** Limit on connections of gateway processes: one may have few sessions and live for days after an upgrade. */
 const mostConnections = 1_000;
 /** A connection says hello within this, or is closed. Processes connect several times a second. */
 const helloMs = 2_000;
 
 export interface ConnectionsOptions {
   directory: RunDirectory;
-  /** The account that the processes run as, where it is not the service's. */
+  /** The account that the processes run as, where it differs from the service's. */
   account: Account | undefined;
   onHello(lines: Lines<ToProcess>, hello: Hello): Member;
   onMessage(member: Member, message: FromProcess): void;
@@ -74,7 +74,7 @@ export class Connections {
         this.#sockets.delete(socket);
         if (why !== undefined) {
           fault(new Error(why));
-          // It would send the same on its next connection, and hold up everybody whose session it has.
+          // The process would send the same on its next connection; killing it ends the sessions that it blocks.
           member?.kill();
         }
         if (member?.disconnected(lines)) onDisconnected();

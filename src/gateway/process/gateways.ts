@@ -1,4 +1,4 @@
-/** The gateway as the rest of the service knows it, and what it is given. */
+/** The gateway's interface towards the rest of the service, and its options. */
 import type { SshSession } from '../../domain/access/ssh-session.ts';
 import type { Logger } from '../../lib/log.ts';
 import type { Authorize, SessionFilter } from '../ssh/decision.ts';
@@ -8,45 +8,45 @@ import type { Settings } from './messages.ts';
 
 export interface GatewaysOptions {
   dataDir: string;
-  /** How many; 0: none, the gateway is in this process. */
+  /** Number of gateway processes; with 0 the gateway runs inside this process. */
   processes: number;
-  /** The account that they run as, where the service is root. */
+  /** The account that the processes run as, where the service is root. */
   account?: string | undefined;
   settings: Settings;
   authorize: Authorize;
-  /** Resolves when the record is written, once, and never fails. `mayBeWritten`: by the service before this one. */
+  /** Resolves when the record is written, once, and never fails. `mayBeWritten`: the previous service may have written it already. */
   record(event: GatewayEvent, mayBeWritten?: boolean): Promise<void>;
   log: Logger;
-  /** The build of the program that processes are to run; this one's when left out. */
+  /** The build of the program that processes are to run; left out: this one's. */
   build?: string | undefined;
 }
 
-/** A gateway process that stands still, or that a change has not reached yet. */
+/** A gateway process that does not respond, or that has not applied a change yet. */
 export interface Unreached {
   pid: number;
   since: number;
-  /** That it has, as far as is known. */
+  /** Number of its sessions, as far as the service knows. */
   sessions: number;
 }
 
 export interface Gateways {
-  /** Sessions that processes from before still have, by ID. */
+  /** IDs of the sessions that processes from before the start still have. */
   readonly held: ReadonlySet<string>;
-  /** Resolves when connections are accepted. Before, nothing is asked or recorded. Throws what listening throws. */
+  /** Resolves when connections are accepted; before that, nothing is asked or recorded. Throws the errors of listening. */
   start(): Promise<void>;
-  /** Why no connections are accepted, as far as is known; undefined while they are. */
+  /** The reason why no connections are accepted, as far as it is known; undefined while they are. */
   readonly fault: string | undefined;
-  /** Processes that stand still or have not done what a `recheck` asked of them: who was revoked may still have sessions there. */
+  /** Processes that do not respond, or did not confirm a `recheck`: revoked people may still have sessions there. */
   readonly unreached: readonly Unreached[];
   useKeys(keys: GatewayKeys): void;
-  /** Asks `authorize` again for the sessions that match, and closes those it no longer allows; at most a second passes. */
+  /** Asks `authorize` again for the matching sessions, and closes those it no longer allows; takes at most a second. */
   recheck(filter?: SessionFilter): Promise<void>;
-  /** Closes sessions for another reason, as when their login node restarts. Returns how many. */
+  /** Closes sessions for a reason other than access, such as a restart of their login node. Returns how many. */
   close(filter: SessionFilter, reason: string, text: string): number;
   sessions(): Promise<readonly SshSession[]>;
   count(): number;
   stop(): Promise<void>;
-  /** Leaves the processes to the service that starts next: all, or those that it found. In this process it stops. */
+  /** Leaves gateway processes to the next service: all, or only those found at the start. A gateway in this process stops. */
   leave(which: 'all' | 'found'): Promise<void>;
   endLeft(): Promise<void>;
 }

@@ -1,20 +1,20 @@
 /**
- * The SSH gateway in processes of its own, which go on when the service is away.
+ * The SSH gateway in processes of its own, which keep running while the service is away.
  *
- * Owns: how many gateway processes there are, what passes between them and the service, and what the service knows of
- * their sessions. Must not: know the store, or decide who may log in; both are handed to it. What accepts and relays
- * is src/gateway, and the same in this process and in one of its own.
+ * Owns: the number of gateway processes, the messages between them and the service, and the service's copy of their
+ * sessions. Must not: know the store, or decide who may log in; both are passed in. src/gateway/ssh accepts and
+ * relays connections, the same in this process and in one of its own.
  *
- * The flow: the service listens on a socket in its data directory, and starts a process (launch.ts) or finds one that
- * lives from before (run-directory.ts). That connects (role.ts, link.ts) and says hello; the welcome has all that it
- * needs to serve. Then it asks and reports, one JSON object a line (messages.ts).
+ * The flow: the service listens on a socket in its run directory, and starts a process (launch.ts) or finds one from
+ * before its start (run-directory.ts). The process connects (role.ts, link.ts) and says hello; the welcome has all
+ * that it needs to serve. Then it asks and reports, one JSON object a line (messages.ts).
  */
 import { isDeepStrictEqual } from 'node:util';
 import { startGateway } from '../ssh/index.ts';
 import type { Gateways, GatewaysOptions } from './gateways.ts';
 import { GatewayProcesses } from './processes.ts';
 
-/** How long a caller waits at most for sessions to be checked again. */
+/** Timeout of a recheck: how long its caller waits at most. */
 const recheckMs = 1_000;
 
 /** Finds the processes that live from before; starts the first where there is none. */

@@ -1,4 +1,4 @@
-/** How a gateway process is started: as a child with its own lifetime, with as few rights as can be, and again when that failed. */
+/** Starts gateway processes: as children that outlive the service, with as few rights as possible, and with retries. */
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { openSync, statSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
@@ -9,22 +9,22 @@ import { retryDelay } from '../../lib/limits.ts';
 import { codeRoot, gatewayArguments, inheritedEnvironment, programFile } from '../../lib/packaging.ts';
 import { type Account, withoutPrivileges } from './privileges.ts';
 
-/** What tells one build of the program from another: the file of the program, as it was when this process started. */
+/** Identifies a build of the program: by the program's file, as it was when this process started. */
 export const ownBuild: string = buildOf(programFile);
 
-/** Where a gateway process finds the program: the directories of its code and of its executable. */
+/** The paths by which a gateway process finds the program: directories of its code and of its executable. */
 interface Way {
   codeDir: string;
   execDir: string;
-  /** Both, open, for processes to inherit as 5 and 6, where the paths lead through them. */
+  /** File descriptors of both directories, which processes inherit as 5 and 6 where the paths lead through them. */
   descriptors: readonly number[];
 }
 
 const ownWay: Way = { codeDir: codeRoot, execDir: dirname(process.execPath), descriptors: [] };
 
 /**
- * The way on which `account` can read the program: by descriptors where a directory above it is closed to others, as /root
- * is. Throws `invalid_request` where it is the program itself that is closed to them.
+ * The paths by which `account` can read the program: through descriptors where a directory above it, such as /root,
+ * is closed to others. Throws `invalid_request` where the account may not read the program itself.
  */
 export function findWay(account: Account | undefined): Way {
   if (!account || canRead(account, ownWay)) return ownWay;
@@ -54,7 +54,7 @@ export function gatewayCommand(build: string, way: Way): string[] {
   return [executable(way), ...gatewayArguments(way.codeDir), build];
 }
 
-/** Starts the process that is to bind the address, as a child. `directory`: the descriptor that leads to the service's socket. */
+/** Starts the process that is to bind the address, as a child. `directory`: descriptor of the directory with the service's socket. */
 export function launch(options: {
   build: string;
   directory: number;
@@ -65,11 +65,11 @@ export function launch(options: {
   const { build, directory, account, way, port } = options;
   const [program = '', ...args] = withoutPrivileges(gatewayCommand(build, way), account, port);
   const env = { PATH: process.env['PATH'] ?? '/usr/bin:/bin', ...inheritedEnvironment() };
-  // It does not inherit the service's output: its readers would get no end of file while this process lives.
+  // The child does not inherit the service's output: readers of that would get no end of file while the child lives.
   const stdio: ('ignore' | 'pipe' | number)[] = ['ignore', 'ignore', 'pipe', directory];
   if (way.descriptors.length > 0) stdio.push('ignore', ...way.descriptors);
   const child = spawn(program, args, { stdio, detached: true, cwd: '/', env });
-  // The service ends without waiting for it.
+  // Lets the service's event loop end without the child.
   child.unref();
   (child.stderr as unknown as Socket | null)?.unref();
   return child;
@@ -81,12 +81,12 @@ function buildOf(file: string): string {
 }
 
 const longestRetryMs = 30_000;
-/** One that served for so long did not fail to start. */
+/** A process that served for this long did not fail to start. */
 const stableMs = 10_000;
 
-/** How often a gateway process failed to start of late, why, and when it is tried again. */
+/** Retry state of starting gateway processes: recent failures, the last reason, and the time of the next attempt. */
 export class Attempts {
-  /** Why there is none; undefined when nothing went wrong since one listened. */
+  /** The last failure; undefined when nothing went wrong since a process listened. */
   fault: string | undefined;
   #failures = 0;
   #retryAt = 0;
@@ -95,7 +95,7 @@ export class Attempts {
     return performance.now() >= this.#retryAt;
   }
 
-  /** One could not be had, or ended when it had served for `servedMs`. One that served well is replaced at once. */
+  /** A process did not start, or ended after it had served for `servedMs`. One that served well is replaced without delay. */
   failed(error: unknown, servedMs = 0): { failures: number; retryMs: number } {
     this.fault = messageOf(error);
     this.#failures = servedMs > stableMs ? 0 : this.#failures + 1;
@@ -107,10 +107,11 @@ export class Attempts {
 }
 
 /**
- * Where gateway processes have another account than the service's, which may start none of other accounts: under the packaged units
- * (src/service/host/unit/service-unit.ts) systemd listens on a socket that only the service can open, and runs what is asked for there as
- * `andromeda-gateway`. A line each: `start BUILD`, answered by the number of the process and then what that writes on stderr;
- * `TERM PID` or `KILL PID`. This is the path of the socket; undefined where the service starts its processes by itself.
+ * Path of the launcher's socket; undefined where the service starts its processes by itself. For gateway processes
+ * with another account than the service's, which may start none of other accounts: under the packaged units
+ * (src/service/host/unit/service-unit.ts) systemd listens on a socket that only the service can open, and starts
+ * `andromeda-gateway` on request. Requests: `start BUILD`, answered by the PID and then the process's stderr; `TERM
+ * PID`; `KILL PID`.
  */
 export const launcher: string | undefined = process.env['ANDROMEDA_GATEWAY_LAUNCHER'] || undefined;
 
@@ -119,12 +120,12 @@ interface Started {
   stderr: Socket;
 }
 
-/** Starts the process that is to bind the address. Fails in words after `limitMs`, or where systemd starts none. */
+/** Starts the process that is to bind the address. Rejects with a readable message after `limitMs`, or where systemd starts none. */
 export function startByLauncher(path: string, build: string, limitMs: number): Promise<Started> {
   return new Promise((resolve, reject) => {
     let text = '';
     let fault = 'it was ended';
-    // The service ends without waiting for it.
+    // Lets the service's event loop end without this connection.
     const stderr = connect(path, () => stderr.write(`start ${build}\n`)).unref();
     const late = setTimeout(
       () => stderr.destroy(new Error(`no answer within ${limitMs} ms`)),
@@ -152,6 +153,6 @@ export function startByLauncher(path: string, build: string, limitMs: number): P
 
 export function endByLauncher(path: string, pid: number, signal: 'SIGTERM' | 'SIGKILL'): void {
   const socket = connect(path, () => socket.end(`${signal.slice(3)} ${pid}\n`)).unref();
-  // Then it ends with the run directory.
+  // Without the launcher, the process ends when its run directory is removed.
   socket.on('error', () => {}).resume();
 }

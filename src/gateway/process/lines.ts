@@ -1,27 +1,26 @@
-/** A connection that carries one JSON object a line, both ways. Nothing that the peer sends or leaves undone harms this process. */
+/** A connection that carries one JSON object a line, both ways. No input, and no missing input, of the peer harms this process. */
 import type { Socket } from 'node:net';
 import { messageOf } from '../../lib/error-message.ts';
 import { lineOf } from './messages.ts';
 
-/** The longest has the IDs of all sessions of a process. */
+/** The longest message has the IDs of all sessions of a process. */
 const longestLine = 4 * 1024 * 1024;
-/** A peer that does not read is cut off at this; what it needs is sent again on its next connection. */
+/** Limit on unsent bytes: a peer that does not read is disconnected; what it needs is sent again on its next connection. */
 const mostUnsent = 32 * 1024 * 1024;
 
 export interface Lines<Out> {
-  /** False when the connection is gone, or the peer reads nothing. */
+  /** False when the connection is gone, or the peer does not read. */
   send(message: Out): boolean;
-  /** Bytes that the peer has not taken yet. */
   unsent(): number;
   close(): void;
 }
 
 export interface LinesOptions<In> {
-  /** A line as a message; undefined to pass over it. Throws when it is none, which ends the connection. */
+  /** Parses a line; undefined skips it. Throws when it is no message, which ends the connection. */
   read(line: string): In | undefined;
-  /** What is thrown in it is reported, and ends nothing. */
+  /** Exceptions thrown in it are reported to `onFault`, and end nothing. */
   onMessage(message: In): void;
-  /** Once. `fault`: why it was ended from here. */
+  /** Called once. `fault`: the reason why this side ended the connection. */
   onClose(fault?: string): void;
   onFault(error: unknown): void;
 }
@@ -49,7 +48,7 @@ export function openLines<In, Out extends object>(socket: Socket, options: Lines
     if (length > longestLine) return end(`a line longer than ${longestLine} bytes`);
     if (from < chunk.length) parts.push(chunk.subarray(from));
   });
-  // `close` follows on it.
+  // An `error` event is followed by `close`, which handles it.
   socket.on('error', () => {});
   socket.once('end', () => end());
   socket.once('close', () => options.onClose(fault));

@@ -1,6 +1,6 @@
 /**
- * A gateway process's connection to the service: made again whenever it breaks. It is up from the service's welcome on.
- * Questions that were not answered are asked again then, once: one that breaks the connection must not do so for ever.
+ * A gateway process's connection to the service, which reconnects. It is up from the service's welcome on. Unanswered
+ * questions are then asked again, once: a question that breaks the connection must not do so for ever.
  */
 import { connect } from 'node:net';
 import { Questions } from '../../lib/questions.ts';
@@ -9,9 +9,9 @@ import { type Lines, openLines } from './lines.ts';
 import type { FromProcess, Hello, Malformed, Settings, ToProcess } from './messages.ts';
 import { readToProcess } from './messages.ts';
 
-/** Short: the service that starts waits for its processes. */
+/** Delay before a reconnect. Short: a service that starts waits for its processes. */
 const reconnectMs = 100;
-/** More unsent than this, and the service does not read: log lines wait then. */
+/** With more unsent bytes than this, the service does not read, and log lines wait. */
 const slowBytes = 1024 * 1024;
 
 export interface LinkOptions {
@@ -31,9 +31,9 @@ export class Link {
   #up = false;
   #ended = false;
   #last = 0;
-  /** Since when the service is away; undefined while it is there. */
+  /** Time since which the service is away; undefined while it is connected. */
   awaySince: number | undefined = performance.now();
-  /** Since when there is a service that listens, whether or not it answers; undefined while there is none. */
+  /** Time since which a service listens, whether or not it answers; undefined while none does. */
   runningSince: number | undefined;
 
   constructor(options: LinkOptions) {
@@ -77,7 +77,7 @@ export class Link {
     return this.#up && (this.#lines?.send(message) ?? false);
   }
 
-  /** Asks the service, if need be when it is back. Fails after `timeoutMs`, or when `gone` aborts: no caller waits any more. */
+  /** Asks the service, if need be after a reconnect. Rejects after `timeoutMs`, or when `gone` aborts because no caller waits any more. */
   ask(question: Omit<Question, 'id'>, timeoutMs: number, gone?: AbortSignal): Promise<Decision> {
     this.#last += 1;
     const id = this.#last;

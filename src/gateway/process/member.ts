@@ -1,4 +1,4 @@
-/** One gateway process, as the service knows it: its connection, and a copy of which sessions it has. */
+/** The service's view of one gateway process: its connection, and a copy of its session list. */
 import type { Readable } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { SshSession } from '../../domain/access/ssh-session.ts';
@@ -10,11 +10,11 @@ import type { Lines } from './lines.ts';
 import { aliveMs, type FromProcess, type Hello, protocolVersion, type ToProcess } from './messages.ts';
 import { isGatewayProcess, isOfAnother, type RunDirectory, startTimeOf } from './run-directory.ts';
 
-/** How long a caller waits at most for the answer of a process. */
+/** Timeout of a question to a process: how long its caller waits at most. */
 const answerMs = 1_000;
-/** A process that stood still answers when it goes on; it is asked again when this is over. */
+/** Timeout of the recheck sent to a process that stalled: it answers when it runs again, else it is asked again after this. */
 const reachMs = 10_000;
-/** A process of which nothing comes for so long stands still. */
+/** A process that sends nothing for so long counts as stalled. */
 const silentMs = 4 * aliveMs;
 
 export class Member {
@@ -22,29 +22,29 @@ export class Member {
   readonly startTime: string | undefined;
   readonly startedAt = performance.now();
   readonly sessions = new Map<string, SshSession>();
-  /** Of its sessions, and of those whose records are still to come. */
+  /** IDs of its open sessions, and of those whose records are not delivered yet. */
   held: ReadonlySet<string> = new Set();
   hello: Hello | undefined;
   port: number | undefined;
   draining = false;
   questions = 0;
   lastRecord = 0;
-  /** Records that came and are not written yet, by number. */
+  /** Sequence numbers of records that were received and are not written yet. */
   readonly writing = new Set<number>();
-  /** Whether it lived before this service did: what it delivers may have been written already. */
+  /** True if it was started before this service: records that it delivers may have been written already. */
   readonly isFound: boolean;
-  /** Whether it is a child of this process, which then sees its exit. */
+  /** True for a child of this process, which then gets its exit event. */
   isChild = false;
-  /** Since when it has left a recheck unanswered, or stood still (in ms since 1970). A new object for each time. */
+  /** Since when a recheck is unanswered, or the process stalled (in ms since 1970). A new object for each occurrence. */
   unreached: { since: number } | undefined;
   #isReaching = false;
-  /** Whether it stood still when that was last looked at. */
+  /** True if the process was stalled at the last check. */
   isSilent = false;
   #heardAt = performance.now();
   lastWords = '';
-  /** Logins that were allowed, and until when each may be on its way to a session that `sessions` does not have. */
+  /** Logins that were allowed, with the time until which each may still become a session that is not in `sessions` yet. */
   readonly #allowed = new Map<string, { login: Filtered; until: number }>();
-  /** Until when there may be such logins that this service does not know of: they were allowed before it was connected. */
+  /** Until when there may be logins that this service does not know of: they were allowed before the process connected. */
   #unseenUntil = 0;
   #lines: Lines<ToProcess> | undefined;
   #lastQuestion = 0;
@@ -64,7 +64,7 @@ export class Member {
     return this.startTime !== undefined && startTimeOf(this.pid) === this.startTime;
   }
 
-  /** Whether it speaks another version than this service, so that it is not welcome and only its end is waited for. */
+  /** True if it speaks another protocol version than this service: it gets no welcome, and the service only waits for its end. */
   get isForeign(): boolean {
     return this.hello !== undefined && this.hello.protocol !== protocolVersion;
   }
@@ -73,13 +73,13 @@ export class Member {
     return this.port !== undefined && !this.draining && this.isConnected && !this.isSilent;
   }
 
-  /** It sent something, or may have done so unnoticed. */
+  /** Notes a sign of life: the process sent something, or may have done so unread. */
   gaveSign(): void {
     this.#heardAt = performance.now();
     this.isSilent = false;
   }
 
-  /** `loginMs`: what a login takes at most. */
+  /** `loginMs`: the longest time that a login takes. */
   connected(lines: Lines<ToProcess>, hello: Hello, loginMs: number): void {
     this.#lines?.close();
     if (hello.port !== undefined) this.#unseenUntil = performance.now() + loginMs;
@@ -88,11 +88,11 @@ export class Member {
     this.port ??= hello.port;
     this.draining ||= hello.draining;
     this.held = new Set(hello.sessions);
-    // What is open comes again, and what was closed meanwhile comes as a record.
+    // The process sends its open sessions again, and a record for each that was closed meanwhile.
     for (const id of this.sessions.keys()) if (!this.held.has(id)) this.sessions.delete(id);
   }
 
-  /** Returns whether it was this connection that the process had. */
+  /** Returns true if this was the process's current connection, and not one that it has replaced. */
   disconnected(lines: Lines<ToProcess>): boolean {
     if (this.#lines !== lines) return false;
     this.#lines = undefined;
@@ -115,7 +115,7 @@ export class Member {
     return [...this.sessions.values()].filter((one) => matches(one, filter)).length;
   }
 
-  /** Keeps in mind that a login may become a session within `loginMs`. */
+  /** Remembers that an allowed login may become a session within `loginMs`. */
   decided(decision: Decision, loginMs: number): void {
     const now = performance.now();
     for (const [key, { until }] of this.#allowed) {
@@ -125,30 +125,30 @@ export class Member {
     if (!decision.allowed) return;
     const login = filteredOf(decision.route);
     const key = JSON.stringify(login);
-    // Behind the others, which end before it.
+    // Keeps the map in order of `until`: deleting first moves the entry to the end.
     this.#allowed.delete(key);
     this.#allowed.set(key, { login, until: now + loginMs });
   }
 
-  /** Whether it may have a session, or a login on its way to one, that matches. */
+  /** True if it may have a matching session, or a matching login that is about to become one. */
   mayHave(filter: SessionFilter): boolean {
     const now = performance.now();
     return (
       now < this.#unseenUntil ||
-      // Of these only the IDs are known.
+      // Of a foreign process's sessions only the IDs are known.
       (this.isForeign && this.held.size > 0) ||
       this.sessions.values().some((session) => matches(session, filter)) ||
       this.#allowed.values().some(({ login, until }) => now < until && matches(login, filter))
     );
   }
 
-  /** Has sessions checked again. Returns whether it was the first of such requests to fail. */
+  /** Has sessions checked again. Returns true for the first of such requests that fails. */
   async recheck(filter: SessionFilter): Promise<boolean> {
     if ((await this.ask({ type: 'recheck', filter })) || !this.isAlive) return false;
     return this.#becomeUnreached();
   }
 
-  /** Whether it stands still, which was not known. */
+  /** Returns true if the process is stalled and that was not known before. */
   hasFallenSilent(): boolean {
     this.isSilent = this.isConnected && performance.now() - this.#heardAt > silentMs;
     return this.isSilent && !this.unreached && this.#becomeUnreached();
@@ -160,20 +160,20 @@ export class Member {
     return isFirst;
   }
 
-  /** Where a recheck failed, or the process stood still: has all sessions checked again. Returns whether none is left to be made up for now. */
+  /** After a failed recheck or a stall: has all sessions checked again. Returns true once nothing is outstanding. */
   async reach(): Promise<boolean> {
     const { unreached } = this;
     if (!unreached || this.#isReaching || !this.isConnected) return false;
     this.#isReaching = true;
     const isDone = await this.ask({ type: 'recheck', filter: {} }, reachMs);
     this.#isReaching = false;
-    // Another one may have failed meanwhile.
+    // Another recheck may have failed meanwhile.
     if (!isDone || this.unreached !== unreached) return false;
     this.unreached = undefined;
     return true;
   }
 
-  /** Its answer; undefined when it gives none in time. */
+  /** The process's answer; undefined after a timeout. */
   ask(
     message: { type: 'recheck'; filter: SessionFilter } | { type: 'count' },
     timeoutMs = answerMs,
@@ -190,7 +190,7 @@ export class Member {
     this.#questions.settle(id, answer);
   }
 
-  /** Keeps the copy of its sessions. Returns whether the record is new. */
+  /** Updates the copy of its sessions. Returns whether the record is new. */
   onRecord(seq: number, event: GatewayEvent): boolean {
     if (event.kind === 'opened') this.sessions.set(event.session.id, event.session);
     else if (event.kind === 'closed') this.sessions.delete(event.session.id);
@@ -209,17 +209,17 @@ export class Member {
     try {
       process.kill(this.pid, signal);
     } catch {
-      // It has just ended.
+      // The process has just ended.
     }
   }
 }
 
 const pollMs = 10;
 const pauseMs = 1_000;
-/** A process that was killed is gone within this. */
+/** A killed process is gone within this. */
 const killMs = 1_000;
 
-/** The gateway processes that there are, written down for a service that starts after one that was cut off. */
+/** The list of gateway processes, also kept in a file for a service that starts after a crash of this one. */
 export class Members {
   readonly #directory: RunDirectory;
   readonly #byPid = new Map<number, Member>();
@@ -242,7 +242,7 @@ export class Members {
     return this.#byPid.get(member.pid) === member;
   }
 
-  /** The living process of this PID, added if it is not known yet. `isFound`: it lived before this service did. */
+  /** The living process of this PID, added if it is not known yet. `isFound`: it was started before this service. */
   found(pid: number, isFound: boolean): Member {
     const known = this.#byPid.get(pid);
     if (known?.isAlive) return known;
@@ -261,7 +261,7 @@ export class Members {
     this.remember();
   }
 
-  /** To be called at short intervals: after a pause of this service itself, what came meanwhile is yet to be read. */
+  /** To be called at short intervals: after a pause of this service itself, messages of the processes are still unread. */
   allowForPause(): void {
     const now = performance.now();
     if (now - this.#calledAt > pauseMs) for (const member of this) member.gaveSign();
@@ -278,7 +278,7 @@ export class Members {
     );
   }
 
-  /** Waits until none of those that match lives, for at most `limitMs`. Returns those that do. */
+  /** Waits until no matching process lives, for at most `limitMs`. Returns those that still live. */
   async awaitNone(limitMs: number, matches: (member: Member) => boolean = () => true): Promise<Member[]> {
     const left = () => this.filter((member) => member.isAlive && matches(member));
     const end = performance.now() + limitMs;
@@ -286,7 +286,7 @@ export class Members {
     return left();
   }
 
-  /** Waits until all have ended; those that live after `limitMs` are killed. */
+  /** Waits until all have ended; kills those that live after `limitMs`. */
   async awaitEnds(limitMs: number): Promise<void> {
     for (const member of await this.awaitNone(limitMs)) member.kill();
     await this.awaitNone(killMs);

@@ -1,7 +1,7 @@
 /**
- * What the service and a gateway process send each other: one JSON object a line. Each side parses what it gets into one
- * of these, or into nothing; a type that it does not know is a newer version's and passes unheeded. One that is not of its form
- * harms no other: a question among such is answered, as undecided.
+ * The messages between the service and a gateway process: one JSON object a line. Each side parses a line into one of
+ * these types; a line of an unknown type comes from a newer version and is ignored. A malformed message harms no
+ * other: if it is a question, it is answered as undecided.
  *
  * `hello`, `handOver` and `drain` never change: the service must be able to replace a process of any version.
  */
@@ -13,13 +13,13 @@ import type { GatewayEvent } from '../ssh/events.ts';
 import type { GatewaySettings } from '../ssh/index.ts';
 import { type Check, choice, flag, list, number, optional, record, shape, text } from './shape.ts';
 
-/** Changes with an incompatible change of any other message, which ends the sessions of processes of the version before. */
+/** Increased with an incompatible change of any other message, which ends the sessions of processes of the version before. */
 export const protocolVersion = 2;
 
-/** What a process needs to serve. The keys are here and nowhere else: never in arguments, environment or a file of its own. */
+/** The settings that a process needs to serve. Keys are passed only here: never in arguments, environment or a file of its own. */
 export interface Settings extends Required<GatewaySettings> {
   listen: { host: string; port: number };
-  /** Whether there may be other servers, at which one can log in while this service is away. */
+  /** True if there may be other servers, at which people can log in while this service is away. */
   hasOthers?: boolean;
   debug: boolean;
 }
@@ -30,9 +30,9 @@ export interface Hello {
   protocol: number;
   build: string;
   pid: number;
-  /** "host:port" as configured, once it listens. */
+  /** "host:port" as configured, once the process listens. */
   listen?: string | undefined;
-  /** The port it got, once it listens. */
+  /** The port that the process is bound to, once it listens. */
   port?: number | undefined;
   draining: boolean;
   /** IDs of the sessions that are open, or whose records are still to be delivered. */
@@ -41,7 +41,7 @@ export interface Hello {
 
 export type FromProcess =
   | Hello
-  /** A session that is open; all of them follow on the welcome, and on `count`. */
+  /** An open session; the process sends all of them after the welcome, and on `count`. */
   | { type: 'session'; session: SshSession }
   | { type: 'listening'; port: number }
   | { type: 'listenFailed'; code: string; message: string }
@@ -49,13 +49,13 @@ export type FromProcess =
   /** Numbered from 1 in the life of a process; delivered again until `recorded`. */
   | { type: 'record'; seq: number; event: GatewayEvent }
   | { type: 'log'; level: EventLevel; event: string; fields: Record<string, unknown> }
-  /** The answer to `recheck`: whom it concerned has been confirmed, or closed. None where that could not be. */
+  /** The answer to `recheck`: the matching sessions have been confirmed or closed. Not sent where that failed. */
   | { type: 'rechecked'; id: number }
-  /** The answer to `count`: each session came before, as it is now. */
+  /** The answer to `count`, sent after each session with its current state. */
   | { type: 'counted'; id: number }
-  /** Every second (`aliveMs`), so that one that stands still is known. */
+  /** Sent every second (`aliveMs`), so that the service notices a stalled process. */
   | { type: 'alive' }
-  /** It ends by itself: nothing is left to do, or it was asked to by a signal. */
+  /** The process ends by itself: nothing is left to do, or a signal asked it to. */
   | { type: 'ending' }
   | { type: 'handedOver'; pid: number }
   | { type: 'handOverFailed'; message: string };
@@ -72,23 +72,23 @@ export type ToProcess =
   | { type: 'count'; id: number }
   /** Start another process, with this command, that listens on the same socket. */
   | { type: 'handOver'; command: readonly string[] }
-  /** Take no new connections, and end with the last. */
+  /** Accept no new connections, and exit with the last. */
   | { type: 'drain' }
-  /** Notify everybody and end, as the whole service does. */
+  /** Notify all sessions and exit, as the whole service does. */
   | { type: 'stop' };
 
 export const aliveMs = 1_000;
 
-/** Longer texts are cut by who sends them: those of people, of login nodes, of errors. */
+/** The sender truncates longer texts, which come from people, login nodes and errors. */
 const longestText = 4_000;
-/** What is in a list, such as what a session was used for. */
+/** Longest list in a message, such as the commands of a session. */
 const longestList = 100;
-/** Keys of a kind that hold at the same time, and some more. */
+/** Limit on keys of one kind that are valid at the same time, with some to spare. */
 const mostKeys = 10;
-/** Sessions of a process, whose IDs its hello names. */
+/** Limit on sessions of a process, whose IDs its hello lists. */
 export const mostSessions = 100_000;
 
-/** A message as a line. Any text in it may be a stranger's: it gets as long as the other side takes it. */
+/** A message as a line. Texts in it may come from outside: each is cut to the length that the other side accepts. */
 export function lineOf(message: object): string {
   const fitting = (_key: string, value: unknown) =>
     typeof value === 'string' ? value.slice(0, longestText) : value;
@@ -97,7 +97,7 @@ export function lineOf(message: object): string {
 
 const short = text(longestText);
 const address = shape({ host: short, port: number });
-/** In ms since 1970, as a date can have it. */
+/** In ms since 1970, within the range of a Date. */
 const time: Check = (value) => !Number.isNaN(new Date(Number(value)).getTime()) && number(value);
 const session = shape({
   ...{ id: short, loginName: short, clusterId: short, userId: short, username: short, keyId: short },
@@ -175,19 +175,19 @@ const toProcess: Record<ToProcess['type'], Check> = {
   stop: shape({}),
 };
 
-/** A message of a known type that is not of its form. `id`: of the question, where it has one. */
+/** A message of a known type with invalid fields. `id`: that of the question, where it has one. */
 export interface Malformed {
   type: 'malformed';
   of: string;
   id: number | undefined;
 }
 
-/** A line of a process; undefined when its type is not known. Throws when it is no message at all. */
+/** Parses a line from a process; undefined when its type is unknown. Throws when it is no message at all. */
 export function readFromProcess(line: string): FromProcess | Malformed | undefined {
   return read(line, fromProcess) as FromProcess | Malformed | undefined;
 }
 
-/** A line of the service; undefined when its type is not known. Throws when it is no message at all. */
+/** Parses a line from the service; undefined when its type is unknown. Throws when it is no message at all. */
 export function readToProcess(line: string): ToProcess | Malformed | undefined {
   return read(line, toProcess) as ToProcess | Malformed | undefined;
 }

@@ -1,9 +1,9 @@
-/** What a gateway process reports: records of sessions, until each is written down, and lines of the log. */
+/** Output of a gateway process: queues of session records, kept until the service has written each, and of log lines. */
 import { type EventLevel, type Logger, readable } from '../../lib/log.ts';
 import type { GatewayEvent } from '../ssh/events.ts';
 import type { Link } from './link.ts';
 
-/** While the service takes nothing, so many wait; the log says how many more there were. */
+/** Limits of the queues while the service takes nothing; the log reports how many more were dropped. */
 const mostRecords = 10_000;
 const mostUnconfirmed = 500;
 const mostLines = 1_000;
@@ -28,7 +28,7 @@ export class Records {
       return;
     }
     this.#last += 1;
-    // Where others wait to be sent it is their turn first.
+    // A record that others wait in front of is not sent yet, so that the order is kept.
     const isNext = this.#unconfirmed.size === this.#waiting.size;
     this.#waiting.set(this.#last, event);
     if (isNext) this.#send(this.#last, event);
@@ -46,7 +46,7 @@ export class Records {
     this.#onEmpty();
   }
 
-  /** Delivers all that are not confirmed, from the first. */
+  /** Delivers all unconfirmed records, from the first. */
   deliver(): void {
     this.#unconfirmed.clear();
     this.#sendAll();
@@ -56,7 +56,7 @@ export class Records {
     return this.#waiting.values();
   }
 
-  /** Resolves when all are confirmed, or after a while. */
+  /** Resolves when all records are confirmed, or after `timeoutMs`. */
   async confirmed(timeoutMs: number): Promise<void> {
     if (this.#waiting.size === 0) return;
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -71,7 +71,7 @@ export class Records {
       if (!this.#unconfirmed.has(seq) && !this.#send(seq, event)) return;
   }
 
-  /** Sends what may be on its way. A connection that breaks begins with `deliver`. */
+  /** Sends a record if the window of unconfirmed ones has room. After a reconnect `deliver` starts again. */
   #send(seq: number, event: GatewayEvent): boolean {
     const isSent =
       this.#unconfirmed.size < mostUnconfirmed && this.#link.send({ type: 'record', seq, event });
@@ -81,11 +81,11 @@ export class Records {
 }
 
 export interface RemoteLog extends Logger {
-  /** Sends what was said while the service was away. */
+  /** Sends the lines that were logged while the service was away. */
   deliver(): void;
 }
 
-/** A log whose lines the service writes. Those of a level that is not wanted go nowhere. */
+/** A log whose lines the service writes. Lines of an unwanted level are dropped. */
 export function createRemoteLog(
   link: Pick<Link, 'send' | 'isSlow'>,
   isWanted: (level: EventLevel) => boolean,
@@ -96,7 +96,7 @@ export function createRemoteLog(
     if (!isWanted(level)) return;
     const line = { type: 'log' as const, level, event, fields: readable(fields) };
     if (waiting.length === 0 && !link.isSlow && link.send(line)) return;
-    // Each session logs at every recheck that the service does not answer.
+    // Not queued: each session logs this at every recheck while the service is away.
     if (event === 'gateway.recheck.failed') return;
     if (waiting.length < mostLines) waiting.push(line);
     else dropped += 1;

@@ -1,7 +1,7 @@
 /**
- * What a gateway process may do where the service is root: nothing but to be an account of its own. setpriv(1) of util-linux
- * drops the rest, before the program runs. Where the service is not root, systemd starts the process as an account of its
- * own (`startByLauncher`); without that, the process is what the service is.
+ * Privileges of a gateway process where the service is root: none but those of an account of its own. setpriv(1) of
+ * util-linux drops the rest before the program starts. Where the service is not root, systemd starts the process as
+ * an account of its own (`startByLauncher`); without systemd, the process has the service's rights.
  */
 import { createHash } from 'node:crypto';
 import { accessSync, constants } from 'node:fs';
@@ -15,15 +15,15 @@ export interface Account {
   gid: number;
 }
 
-/** Whose processes they are when the configuration does not say, where there is such an account. */
+/** The account of gateway processes when the configuration names none, where the host has such an account. */
 export const usualAccount = 'andromeda-gateway';
-/** Numbers that neither distributions nor systemd give to anything; user namespaces of 65,536 numbers have them too. */
+/** UIDs that neither distributions nor systemd assign; user namespaces of 65,536 UIDs have them too. */
 const spareNumbers = { from: 60_578, to: 61_183 };
 
 /**
- * The account for gateway processes: where the service is root, one that is not, if need be a number without a name.
- * Undefined, where the service is not root: the service's own. Throws `invalid_request` when there is none to be had.
- * `own`: the gateway processes that live from before.
+ * The account for gateway processes: where the service is root, one that is not, if need be a UID without a name.
+ * Undefined where the service is not root: processes run as the service's own. Throws `invalid_request` when no
+ * account is available. `own`: PIDs of the gateway processes from before this start.
  */
 export function findAccount(
   name: string | undefined,
@@ -56,8 +56,8 @@ function accountOf(name: string): Account | undefined {
 }
 
 /**
- * A number that no process of another installation has, which could speak to this service as its gateway then. It follows from
- * the data directory's path; processes that live from before keep theirs.
+ * A UID that no process of another installation has: such a process could pose as this service's gateway. The UID is
+ * derived from the data directory's path; processes from before this start keep theirs.
  */
 function spareAccount(dataDir: string, own: readonly number[]): Account {
   const { from, to } = spareNumbers;
@@ -98,7 +98,7 @@ function isExecutable(path: string): boolean {
   }
 }
 
-/** A command in front of which all rights are dropped, but for a port below 1024 where one is to be bound. */
+/** A command with a prefix that drops all privileges, except for binding a port below 1024 where `port` is one. */
 export function withoutPrivileges(
   command: readonly string[],
   account: Account | undefined,

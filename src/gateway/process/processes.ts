@@ -1,4 +1,4 @@
-/** The service's side: which gateway processes there are, one after another's end, and what becomes of their sessions. */
+/** The service's side of gateway processes: starts, replaces and ends them, and accounts for their sessions. */
 import type { ChildProcess } from 'node:child_process';
 import { closeSync } from 'node:fs';
 import type { Readable } from 'node:stream';
@@ -18,9 +18,9 @@ import { type Account, findAccount, usualAccount } from './privileges.ts';
 import { createReports, loginMs } from './reports.ts';
 import { openRunDirectory } from './run-directory.ts';
 
-/** One from before that has not said hello within this is ended with its sessions: also a busy machine is not that late. */
+/** Timeout for the hello of a process from before this start, which is then ended with its sessions. Generous for a busy machine. */
 const foundMs = 10_000;
-/** A process that was started says so within this. A busy machine takes its time. */
+/** Timeout for the start of a process. A busy machine takes its time. */
 const startMs = 30_000;
 const [checkMs, lastWordsMs] = [200, 20];
 /** In addition to the time that sessions are given to end (`drainMs`). */
@@ -39,9 +39,9 @@ export class GatewayProcesses implements Gateways {
   readonly #connections: Connections;
   #checks: NodeJS.Timeout | undefined;
   #phase: 'opening' | 'serving' | 'stopping' | 'closed' = 'opening';
-  /** A process is starting: until when another one waits for it. */
+  /** A process is starting: no other is started until this time. */
   #startingUntil = 0;
-  /** systemd is asked for a process that is not known yet. */
+  /** True while systemd is asked for a process whose PID is not known yet. */
   #isAsking = false;
   readonly #attempts = new Attempts();
   #onServing: { resolve(): void; reject(error: unknown): void } | undefined;
@@ -114,13 +114,13 @@ export class GatewayProcesses implements Gateways {
   }
 
   async recheck(filter: SessionFilter = {}): Promise<void> {
-    // Most changes concern no person who is logged in, and a message wakes a process.
+    // Most changes concern no person who is logged in, and each message wakes a process.
     const concerned = this.#members.filter((member) => member.mayHave(filter));
     const recheck = async (member: Member) => (await member.recheck(filter)) && this.#onUnreached(member);
     await Promise.all(concerned.map(recheck));
   }
 
-  /** One that is not welcome yet, or of another protocol, answers nothing. */
+  /** A process without a welcome, or of another protocol version, answers nothing. */
   #isWelcome({ hello, isForeign }: Member): boolean {
     return this.#phase === 'serving' && hello !== undefined && !isForeign;
   }
@@ -203,13 +203,13 @@ export class GatewayProcesses implements Gateways {
     return member;
   }
 
-  /** Lets a process that said hello serve; one that cannot any more keeps its sessions to their end. */
+  /** Lets a process that said hello serve; one that no longer can keeps its sessions until they end. */
   #greet(member: Member): void {
     const { log } = this.#options;
     const settings = this.#settings;
     const { hello } = member;
     if (!hello) return;
-    // Until it is welcome it says nothing else.
+    // Before its welcome a process sends nothing but its hello.
     member.gaveSign();
     if (hello.port !== undefined)
       log.info('gateway.process.found', { pid: member.pid, sessions: hello.sessions.length });
@@ -261,17 +261,17 @@ export class GatewayProcesses implements Gateways {
     this.#startingUntil = 0;
     const error = Object.assign(new Error(message), { code });
     if (![...this.#members].some(({ isFound, isAlive }) => isFound && isAlive)) return this.#failed(error);
-    // One from before may still have the address. Its sessions do not end with this start: `fault` says what is wrong.
+    // A process from before may still hold the address. Its sessions outlive this start: `fault` says what is wrong.
     if (this.held.size > 0) this.#onServing?.resolve();
     this.#retryLater(error);
   }
 
-  /** A process that runs this build, and speaks as we do. */
+  /** True for a process that runs this build and speaks this protocol version. */
   #isOfToday({ hello, isForeign }: Member): boolean {
     return hello === undefined || (hello.build === this.#build && !isForeign);
   }
 
-  /** Brings the number of processes to what is wanted, one at a time. */
+  /** Adjusts the number of processes to the configured one, one at a time. */
   #ensure() {
     if (this.#phase !== 'serving') return;
     const { processes } = this.#options;
@@ -285,7 +285,7 @@ export class GatewayProcesses implements Gateways {
     }
     const now = performance.now();
     if (ours.length >= processes || now < this.#startingUntil || !this.#attempts.isDue) return;
-    // One that only starts may be about to bind the address.
+    // A process that is still starting may be about to bind the address.
     if (ours.length > serving.length) return;
     const from = members.find(({ isServing }) => isServing);
     if (!from) return this.#launch();
@@ -306,7 +306,7 @@ export class GatewayProcesses implements Gateways {
       this.#isAsking = false;
     });
     if (this.#phase === 'stopping') return;
-    // It may have said hello already. Its end is noticed as that of one from before.
+    // The process may have said hello already. Its end is noticed by polling, as with those from before.
     this.#started(this.#members.found(pid, false), stderr);
   }
 
@@ -329,7 +329,7 @@ export class GatewayProcesses implements Gateways {
     member.isChild = true;
     this.#members.add(member);
     this.#started(member, child.stderr);
-    // A moment later, when its last words are here too, and what it sent is read: one that ended by itself said why.
+    // Waits a moment for its last output and messages to be read: a process that ended by itself sent the reason.
     const judge = (code: number | null, signal: string | null, tries = 20) => {
       const isUnheard = member.isConnected || (code === 0 && !member.hello);
       if (!isUnheard || tries === 0) this.#onEnded(member, { code, signal });
@@ -344,12 +344,12 @@ export class GatewayProcesses implements Gateways {
   }
 
   #onEnded(member: Member, how: { code?: number | null; signal?: string | null }) {
-    // After a hand-over, the next service notes which processes there are.
+    // After a hand-over, the next service keeps the list of processes.
     if (this.#phase === 'closed' || !this.#members.has(member)) return;
     this.#members.delete(member);
     const { pid, sessions, draining, lastWords, isFound } = member;
     const isExpected = draining || this.#phase === 'stopping';
-    // One from before that was just ending: this start has not failed yet.
+    // A process from before that was just ending does not make this start fail.
     const wasEnding = isFound && this.#onServing !== undefined;
     const isPlanned = (isExpected || wasEnding || how.code === 0) && sessions.size === 0;
     const fields = { pid, ...how, sessions: sessions.size, lastWords: lastWords.trim() || undefined };
@@ -375,7 +375,7 @@ export class GatewayProcesses implements Gateways {
     this.#options.log.error('gateway.process.failed', { error, ...this.#attempts.failed(error) });
   }
 
-  /** Notices ends that no event tells of: those of processes that others started. */
+  /** Polls for ends that raise no event: those of processes that others started. */
   #check(): void {
     for (const member of this.#members) if (!member.isChild && !member.isAlive) this.#onEnded(member, {});
     this.#members.allowForPause();

@@ -1,4 +1,4 @@
-/** What gateway processes ask and report, on its way to the rest of the service. */
+/** Handles questions and reports of gateway processes on their way to the rest of the service. */
 import type { SshSession } from '../../domain/access/ssh-session.ts';
 import { messageOf } from '../../lib/error-message.ts';
 import type { EventName, LogEvents } from '../../lib/log.ts';
@@ -7,15 +7,15 @@ import type { GatewaysOptions } from './gateways.ts';
 import type { Member } from './member.ts';
 import type { FromProcess } from './messages.ts';
 
-/** Questions of one process that are being answered. It has no more logins than this under way. */
+/** Limit on questions of one process that are being answered; no process has more logins under way. */
 const mostQuestions = 10_000;
 
-/** A login that is allowed is a session within this, or none. */
+/** Time within which an allowed login has become a session or failed. */
 export function loginMs({ limits }: GatewaysOptions['settings']): number {
   return (limits.loginGraceMs ?? defaultLimits.loginGraceMs) + slackMs;
 }
 
-/** For what is on its way between the processes. */
+/** Allowance for messages in transit between the processes. */
 const slackMs = 5_000;
 
 type Message<Type extends FromProcess['type']> = Extract<FromProcess, { type: Type }>;
@@ -39,7 +39,7 @@ export function createReports({ authorize, record, log, settings }: Options) {
         });
     },
 
-    /** Confirms a record once it is written. One that comes again is written once all the same. */
+    /** Confirms a record once it is written. A record that is delivered twice is written once. */
     record(member: Member, { seq, event }: Message<'record'>) {
       const confirm = () => {
         member.writing.delete(seq);
@@ -56,11 +56,11 @@ export function createReports({ authorize, record, log, settings }: Options) {
     /** Writes a line of a process into the one log. */
     log({ pid }: Member, { level, event, fields }: Message<'log'>): void {
       if (!event.startsWith('gateway.')) return;
-      // From the same build, the event is one that we know. From another build it may not be, which does no harm.
+      // From the same build, the event is a known one. From another build it may not be, which does no harm.
       log[level](event as EventName, { ...fields, pid } as unknown as LogEvents[EventName]);
     },
 
-    /** Closes what is recorded of sessions whose process is gone. */
+    /** Records the end of sessions whose process is gone. */
     ended(sessions: Iterable<SshSession>): void {
       const at = Date.now();
       const reason = 'gateway_process_ended';

@@ -1,12 +1,12 @@
 /**
- * The gateway process: `andromeda gateway`, a command that only the service runs. It holds connections and sessions, and no
- * database: it asks the service (link.ts) whom to let in, and sends it the records (outgoing.ts).
+ * The gateway process: `andromeda gateway`, a command that only the service runs. It holds connections and sessions,
+ * and no database: it asks the service (link.ts) whom to let in, and sends it the records (outgoing.ts).
  *
- * It outlives the service. While that is stopped open sessions go on, for as long as unconfirmed access is borne
- * (`confirmGraceMs`; only `unconfirmedMs` where a service runs and confirms nothing), and logins wait: for the login grace, or a
- * few seconds where another server may let people in. Descriptor 3 is the directory with the service's socket: gone, there is
- * nothing to wait for. Descriptor 4, where there is one, is a listening socket that another process shares; 5 and 6 are
- * directories of the program (launch.ts).
+ * It outlives the service. While the service is stopped, open sessions continue as long as unconfirmed access is
+ * tolerated (`confirmGraceMs`; only `unconfirmedMs` where a service runs and confirms nothing), and logins wait: for
+ * the login grace, or a few seconds where another server may let people in. File descriptor 3 is the directory with
+ * the service's socket; once it is removed the process ends. Descriptor 4, where it exists, is a listening socket
+ * shared with another process; 5 and 6 are directories of the program (launch.ts).
  */
 import { spawn } from 'node:child_process';
 import { fstatSync } from 'node:fs';
@@ -20,19 +20,19 @@ import { createRemoteLog, Records, type RemoteLog } from './outgoing.ts';
 
 const directory = 3;
 const sharedSocket = 4;
-/** Where the program is, if no path leads there for this account. */
+/** Descriptors of the program's directories, where this account cannot reach them by path. */
 const program = [5, 6];
 const watchMs = 200;
-/** A service that crashed is back within this. Later another process may want the address. */
+/** A service that crashed is back within this. After it, the idle process frees the address for others. */
 const idleMs = 10_000;
-/** A login waits so long for a service that is away, where another server may let the person in. */
+/** How long a login waits for a service that is away, where another server may let the person in. */
 const loginWaitMs = 5_000;
-/** What a process that ends gives the service to write down its last records. */
+/** How long a process that ends waits for the service to write its last records. */
 const confirmMs = 500;
 
-/** Serves until the service says that it is enough, or is gone for good. Ends the process. */
+/** Serves until the service ends it, or is gone for good. Exits the process. */
 export function runGatewayProcess([build = '', shared]: readonly string[]): void {
-  // The service may be gone, and the pipe with it.
+  // The service may be gone, and the reading end of the pipe with it.
   process.stderr.on('error', () => {});
   const ignored = () => {};
   process.on('SIGHUP', ignored).on('SIGUSR1', ignored);
@@ -126,7 +126,7 @@ class GatewayProcess {
     }
   }
 
-  /** A login waits for the service, which may be starting again; an open session is asked about again soon anyway. */
+  /** A login waits for the service, which may be restarting; a recheck of an open session fails at once, as it is repeated soon. */
   readonly #authorize: Authorize = async (attempt, openOn, gone) => {
     if (!openOn) return this.#link.ask({ type: 'authorize', attempt }, this.#loginGraceMs, gone);
     if (!this.#link.isUp) throw new Error('the service is away');
@@ -157,17 +157,17 @@ class GatewayProcess {
   }
 
   async #recheck({ id, filter }: ToProcess & { type: 'recheck' }): Promise<void> {
-    // Without a word about those that nothing confirms, the service knows and asks again.
+    // Sends no answer while sessions are in doubt, so that the service asks again.
     const isDone = (await this.#gateway?.recheck(filter)) ?? true;
     if (isDone) this.#link.send({ type: 'rechecked', id });
   }
 
-  /** Starts a process that shares the listening socket: connections meanwhile wait in its queue, and none is lost. */
+  /** Starts a process that shares the listening socket: new connections wait in its queue meanwhile, and none is lost. */
   #handOver([file = '', ...args]: readonly string[]) {
     const failed = (error: unknown) =>
       void this.#link.send({ type: 'handOverFailed', message: messageOf(error) });
     if (!this.#gateway || this.#draining || this.#ending) return failed(new Error('it does not listen'));
-    // Node has no other way to it (test/gateway/process/hand-over.test.ts).
+    // Node gives no other access to the descriptor (test/gateway/process/hand-over.test.ts).
     const socket = (this.#gateway.server as { _handle?: { fd?: number } })._handle?.fd;
     if (socket === undefined) return failed(new Error('its socket has no number'));
     try {
@@ -198,7 +198,7 @@ class GatewayProcess {
     await this.#end(waitMs);
   }
 
-  /** The last: gives the service so long to write down what is left to be recorded. */
+  /** Exits, after waiting up to `waitMs` for the service to confirm the remaining records. */
   async #end(waitMs: number): Promise<never> {
     this.#ending = true;
     await this.#records.confirmed(waitMs);
@@ -209,7 +209,7 @@ class GatewayProcess {
     return this.#settings?.limits.loginGraceMs ?? defaultLimits.loginGraceMs;
   }
 
-  /** Whether there is still something to wait for while the service is away. */
+  /** Exits when there is nothing left to wait for while the service is away. */
   #watch(): void {
     const { awaySince } = this.#link;
     if (awaySince === undefined || this.#ending) return;

@@ -1,7 +1,7 @@
 /**
- * The run directory, systemd's where it makes one, else `run` in the data directory: the service's socket, and which
- * gateway processes there are, for a service that starts after one that was cut off. A number of a process is used again some
- * day, so that the time of its start belongs to it.
+ * The run directory, systemd's where it makes one, else `run` in the data directory. It has the service's socket, and
+ * the list of gateway processes for a service that starts after a crash. PIDs are reused, so each is listed with its
+ * start time.
  */
 import { once } from 'node:events';
 import { chmodSync, existsSync, mkdirSync, openSync, readFileSync, rmSync, statSync } from 'node:fs';
@@ -14,28 +14,28 @@ import { list, number, shape, text } from './shape.ts';
 
 export interface Living {
   pid: number;
-  /** As /proc/PID/stat has it. */
+  /** The `starttime` field of /proc/PID/stat. */
   startTime: string;
 }
 
 export interface RunDirectory {
   socket: string;
-  /** The directory, for processes to inherit: it leads to the socket whatever lies above. */
+  /** File descriptor of the directory, for processes to inherit: it leads to the socket whatever the path above. */
   descriptor: number;
   /**
-   * Writes down which processes there are, where that changed. It helps the next start and nothing now, so that a failure, as on
-   * a full disk, is only reported, once; the next call tries again.
+   * Writes the list of processes where it changed. Only the next start needs it, so a failure, as on a full disk, is
+   * reported once and the next call tries again.
    */
   remember(processes: readonly Living[]): void;
 }
 
-/** `directory`: this one, as a copy of the data directory must not take the processes of the original for its own. */
+/** `directory`: identifies this one, as a copy of the data directory must not adopt the processes of the original. */
 const isList = shape({
   directory: text(100),
   processes: list(shape({ pid: number, startTime: text(40) }), 1000),
 });
 
-/** Makes it where it is missing. `others`: processes of another account must pass. Returns which processes still live. */
+/** Creates the directory where it is missing. `others`: processes of another account need access. Returns the processes that still live. */
 export function openRunDirectory(
   dataDir: string,
   others: boolean,
@@ -72,7 +72,7 @@ export function openRunDirectory(
   };
 }
 
-/** The directory that the unit of gateway processes mounts for them: the one above is closed to all but the service. */
+/** The subdirectory that the unit of gateway processes mounts for them: its parent is closed to all but the service. */
 function makeReached(path: string): string {
   const reached = join(path, 'gateway');
   mkdirSync(reached, { recursive: true });
@@ -80,7 +80,7 @@ function makeReached(path: string): string {
   return reached;
 }
 
-/** systemd removes its own when the unit stops, which ends the processes that were left behind. */
+/** systemd removes its run directory when the unit stops, which ends the processes that were left behind. */
 function runDirectoryOf(dataDir: string): string {
   const [given] = process.env['RUNTIME_DIRECTORY']?.split(':') ?? [];
   return given !== undefined && isAbsolute(given) && existsSync(given) ? given : join(dataDir, 'run');
@@ -91,14 +91,14 @@ function read(file: string, directory: string): Living[] {
     const found = JSON.parse(readFileSync(file, 'utf8'));
     return isList(found) && found.directory === directory ? found.processes : [];
   } catch {
-    // None, or half of one: then nothing is known of any process.
+    // A missing or truncated list: no process is known.
     return [];
   }
 }
 
 /**
- * Only this account may connect, and where systemd starts the processes, who has the directory mounted. The path is short,
- * wherever the data directory is: a socket's has at most 107 bytes.
+ * Only this account may connect or, where systemd starts the processes, those that have the directory mounted. The
+ * path goes through the descriptor, as a socket's path has at most 107 bytes.
  */
 export async function listen(
   directory: RunDirectory,
@@ -115,16 +115,16 @@ export async function listen(
   return server.unref();
 }
 
-/** When a process began, or "hidden"; undefined where there is none, or only what is left of one. */
+/** Start time of a process, or "hidden"; undefined where there is none, or only a zombie. */
 export function startTimeOf(pid: number): string | undefined {
   const stat = readProcess(pid, 'stat');
   if (stat === '') return isOfAnother(pid) ? 'hidden' : undefined;
-  // The name before it may have spaces and brackets of its own.
+  // The command name in front of the fields may itself contain spaces and brackets.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
   return fields[0] === 'Z' || fields[0] === 'X' ? undefined : fields[19];
 }
 
-/** Whether it is a process of another account, which this one may neither end nor, under `ProtectProc=invisible`, see. */
+/** True for a process of another account, which this one may neither end nor, under `ProtectProc=invisible`, see. */
 export function isOfAnother(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -134,7 +134,7 @@ export function isOfAnother(pid: number): boolean {
   }
 }
 
-/** Whether a process runs the gateway: others are never ended, whatever is said of them. */
+/** True if a process runs the gateway: no other is ever killed, whatever the list says. */
 export function isGatewayProcess(pid: number): boolean {
   return readProcess(pid, 'cmdline').split('\0').includes('gateway');
 }

@@ -1,4 +1,4 @@
-/** Checks of parsed JSON, put together from small ones. What a shape does not name is let through. */
+/** Composable checks of parsed JSON. Fields that a shape does not name are let through. */
 export type Check = (value: unknown) => boolean;
 
 export const number: Check = (value) => Number.isSafeInteger(value);

@@ -1,4 +1,4 @@
-/** What a login rests on, as data: the composition root decides, the relay only obeys. And which sessions are meant by a filter. */
+/** The decision about a login, as data: the composition root decides, the relay only obeys. Also filters of sessions. */
 import type { LoginNode } from '../../domain/access/decision.ts';
 import type { JobTarget } from '../../domain/access/ssh-session.ts';
 
@@ -9,20 +9,20 @@ export interface Route {
   keyId: string;
   shell: string;
   loginNode: LoginNode;
-  /** The job of the person that the session runs in; left out: it runs on the login node. */
+  /** The person's job that the session runs in; left out: it runs on the login node. */
   job?: JobTarget;
-  /** In how many ms the session ends for want of a sign-in, and what to do about it; left out: it does not. */
+  /** Time in ms until the session ends for want of a sign-in, and how to prevent it; left out: it does not end. */
   lapse?: { leftMs: number; text: string };
 }
 
-/** Whose key was refused, and where: for the records. */
+/** The owner and cluster of a refused key, for the records. */
 export type Subject = Pick<Route, 'clusterId' | 'userId' | 'keyId'>;
 
 export type Decision =
   | { allowed: true; route: Route }
   /**
-   * `disclose`: the key is this person's own, so the message is sent to the client that proved it. `untilSignIn`: a sign-in of
-   * theirs, which the login may wait for, is all that is missing.
+   * `disclose`: the key is this person's own, so the message is sent to the client that proved it. `untilSignIn`:
+   * only a sign-in of the person is missing, which the login may wait for.
    */
   | {
       allowed: false;
@@ -43,8 +43,8 @@ export interface Attempt {
 }
 
 /**
- * Decides about an attempt from what is stored now. It is asked again for as long as the session lives, with the login
- * node that the session is on. `gone`: the connection ended, and the answer is of no use.
+ * Decides about an attempt from the stored state. It is asked again as long as the session lives, then with the login
+ * node of the session. `gone`: aborts when the connection has ended, and the answer is of no use.
  */
 export type Authorize = (
   attempt: Attempt,
@@ -52,7 +52,7 @@ export type Authorize = (
   gone?: AbortSignal,
 ) => Promise<Decision>;
 
-/** Where a session runs and as whom; a change of it ends the session, a change of shell does not. */
+/** Compares node, account and key: a change of these ends the session, a change of shell does not. */
 export function isSameLogin(a: Route, b: Route): boolean {
   return (
     a.clusterId === b.clusterId &&
@@ -65,7 +65,7 @@ export function isSameLogin(a: Route, b: Route): boolean {
   );
 }
 
-/** Sessions that match every field given; all of them when none is. */
+/** Matches sessions by every field that is set; all sessions when none is. */
 export interface SessionFilter {
   id?: string;
   clusterId?: string;
@@ -77,14 +77,14 @@ export interface SessionFilter {
 
 const filterFields = ['id', 'clusterId', 'userId', 'keyId', 'loginNode'] satisfies (keyof SessionFilter)[];
 
-/** Whether this is a filter that names nothing unknown here, without which it would match more sessions than are meant. */
+/** True for a filter without unknown fields: ignoring one would match more sessions than are meant. */
 export function isFilter(value: unknown): value is SessionFilter {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return false;
   const isKnown = (name: string) => filterFields.some((one) => one === name);
   return Object.entries(value).every(([name, one]) => isKnown(name) && typeof one === 'string');
 }
 
-/** What of a session a filter looks at. A login that is no session yet has no ID, and could get any. */
+/** The fields of a session that a filter compares. A login that is no session yet has no ID, and could get any. */
 export type Filtered = Pick<Route, 'clusterId' | 'userId' | 'keyId'> & { id?: string; loginNode: string };
 
 export function filteredOf({ clusterId, userId, keyId, loginNode }: Route): Filtered {

@@ -1,29 +1,29 @@
 /**
- * What is recorded of a session: who, with which key, where to, from where, when, how it ended, how much passed,
- * what was asked to be run and where forwards went. Never what was typed or shown.
+ * The recorded facts of a session: person, key, target, source, times, how it ended, bytes, requested commands and
+ * forwards. Never what was typed or shown.
  */
 import type { SessionUses, SshSession } from '../../domain/access/ssh-session.ts';
 import type { Attempt, Subject } from './decision.ts';
 
 export type GatewayEvent =
   | { kind: 'opened'; at: number; session: SshSession }
-  /** `uses`: undefined where its process took that along. */
+  /** `uses`: undefined where they were lost with the session's process. */
   | { kind: 'closed'; at: number; session: SshSession; reason: string; uses: SessionUses | undefined }
   /** A person's own key was refused. */
   | { kind: 'refused'; at: number; subject: Subject; attempt: Attempt; reason: string; message: string };
 
-/** What was asked for and allowed. */
+/** A request that was made and allowed. */
 export type Use =
   | { kind: 'shell' }
   | { kind: 'sftp' }
   | { kind: 'exec'; command: string }
   | { kind: 'forward'; to: string };
 
-/** As many, and each as long, as an operator would read. */
+/** Limits on number and length, by what an operator would read. */
 const maxListed = 20;
 const maxLength = 200;
 
-/** Gathers what a session is used for. A command is text in latin1, one character a byte. */
+/** Collects the uses of a session. A command is latin1 text, one character a byte. */
 export function createUses(): SessionUses & { add(use: Use): void } {
   const commands: string[] = [];
   const forwards: string[] = [];

@@ -34,35 +34,35 @@ import { readPrivateKeys } from './transport/ssh2.ts';
 
 /** Ed25519 private keys in OpenSSH's format. */
 export interface GatewayKeys {
-  /** What it shows to people: the first is used, the others are announced to clients as well. */
+  /** Host keys shown to clients: the first is used, the others are announced as well. */
   hostKeys: readonly string[];
-  /** With which it logs in to login nodes: the others are tried where the first is refused. */
+  /** Keys for logins to login nodes: the others are tried where the first is refused. */
   clientKeys: readonly string[];
 }
 
-/** What can change while it runs, for connections that come later. */
+/** Settings that can change at run time, for later connections. */
 export interface GatewaySettings extends GatewayKeys {
-  /** Whether it announces that it takes security keys; `authorize` decides about each. Left out: it does not. */
+  /** Announces support of security keys; `authorize` decides about each key. Left out: not announced. */
   securityKeys?: boolean;
   limits?: Partial<GatewayLimits>;
-  /** Addresses and networks whose PROXY header (version 2) is read; left out: none. */
+  /** Proxies (addresses and networks) whose PROXY header (version 2) is read; left out: none. */
   trustedProxies?: readonly string[];
-  /** Whether such a header must be there; `optional` when left out. */
+  /** Whether that header must be present; left out: `optional`. */
   proxyProtocol?: 'required' | 'optional' | 'off';
 }
 
 export interface GatewayOptions extends GatewaySettings {
-  /** `fd`: a listening socket that this process was started with. */
+  /** `fd`: a listening socket that this process inherited. */
   listen: { host: string; port: number } | { fd: number };
   authorize: Authorize;
-  /** Since when what `authorize` asks runs, by performance.now(); undefined while it is stopped. Left out: always. */
+  /** Start time of the service behind `authorize`, by performance.now(); undefined while it is stopped. Left out: it always runs. */
   runningSince?(): number | undefined;
   log: Logger;
   /** Receives the events of every session, in order. It must return at once. */
   record?(event: GatewayEvent): void;
 }
 
-/** How late an end by time may be, at most. */
+/** How late a time-based end of a session may be, at most. */
 const tickMs = 1_000;
 
 const restarting: Refusal = {
@@ -70,7 +70,7 @@ const restarting: Refusal = {
   text: 'The gateway is being restarted. Please connect again in a minute.',
 };
 
-/** Refused logins of a source, each with its reason, name and key, before the others are summed up: a person with a few keys. */
+/** Refused logins of a source that are logged one by one before they are summed up: enough for a person with a few keys. */
 const loggedLogins = 20;
 
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
@@ -130,12 +130,12 @@ export class Gateway {
         if (this.#stopping && this.#known.size === 0) this.#onDrained();
       },
     };
-    // What waits is not read: a socket that is paused later has been read ahead.
+    // A connection that waits is not read: pausing later would let the socket read ahead.
     const socketOptions = { highWaterMark: 256 * 1024, pauseOnConnect: true };
     this.server = createServer(socketOptions, (socket) => this.#onConnection(socket));
   }
 
-  /** What a session is given of the settings: it keeps them to its end. */
+  /** The part of the settings that a session gets, and keeps to its end. */
   #givenTo({ hostKeys, clientKeys, securityKeys = false }: GatewaySettings) {
     return {
       hostKeys: readPrivateKeys(hostKeys),
@@ -166,14 +166,14 @@ export class Gateway {
     this.#startTimers();
   }
 
-  /** Accepts no more connections; resolves when the last one has ended by itself. */
+  /** Stops accepting; resolves when the last connection has ended by itself. */
   retire(): Promise<void> {
     return new Promise((resolve) => this.server.close(() => resolve()));
   }
 
   /**
-   * Asks `authorize` again for the sessions that match, and closes those it no longer allows. Resolves to whether it answered for
-   * all of them.
+   * Asks `authorize` again for the matching sessions, and closes those it no longer allows. Resolves to true if it
+   * answered for all of them.
    */
   async recheck(filter: SessionFilter = {}): Promise<boolean> {
     const authorize = oncePerAttempt(this.#options.authorize, this.#recheckMs);
@@ -182,14 +182,13 @@ export class Gateway {
     return !sessions.some(({ isInDoubt }) => isInDoubt);
   }
 
-  /** Closes sessions for another reason, as when their login node restarts. Returns how many. */
+  /** Closes sessions for a reason other than access, such as a restart of their login node. Returns how many. */
   close(filter: SessionFilter, reason: string, text: string): number {
     const sessions = this.#matching(filter);
     for (const session of sessions) session.close(reason, text);
     return sessions.length;
   }
 
-  /** How many connections are open, logged in or not. */
   get connections(): number {
     return this.#known.size + this.#unauthenticated.size;
   }
@@ -233,7 +232,7 @@ export class Gateway {
   #onConnection(socket: Socket): void {
     const barrier = createBarrier();
     barrier.onFault(() => socket.destroy());
-    // `close` follows on it.
+    // An `error` event is followed by `close`, which handles it.
     socket.on(
       'error',
       barrier.guard(() => {}),
@@ -246,7 +245,7 @@ export class Gateway {
     })();
   }
 
-  /** Behind a trusted proxy the address that counts is the one in its header. */
+  /** Reads the client's address from the header of a trusted proxy. */
   #awaitHeader(socket: Socket, proxy: string, barrier: Barrier): void {
     if (this.#awaitedHeaders >= this.#limits.unauthenticated) {
       this.#refuse(socket, proxy, tooMany, barrier);
@@ -261,7 +260,7 @@ export class Gateway {
     });
   }
 
-  /** Its login begins when there is a slot for it; until then it is not read. */
+  /** Starts the login when a slot is free; until then the socket is not read. */
   #begin(socket: Socket, address: string, barrier: Barrier): void {
     const refusal = address === '' || socket.destroyed ? { reason: 'gone', text: '' } : this.#stopping;
     if (refusal) {
@@ -298,7 +297,7 @@ export class Gateway {
     if (this.#refusals.count(remoteAddress, reason)) this.#options.log.warn('gateway.connection.refused', of);
   }
 
-  /** So often that a session whose access is not confirmed is known as such before it has to end. */
+  /** At most half of `unconfirmedMs`: a failed recheck must be noticed before the session has to end. */
   get #recheckMs(): number {
     const { recheckMs, unconfirmedMs } = this.#limits;
     return Math.min(recheckMs, unconfirmedMs / 2);
@@ -327,7 +326,7 @@ export class Gateway {
   }
 }
 
-/** For one pass: equal attempts are asked about once, and no answer in time is no confirmation. */
+/** For one pass: asks once for equal attempts, and treats a timeout as no confirmation. */
 function oncePerAttempt(authorize: Authorize, timeoutMs: number): Authorize {
   const asked = new Map<string, Promise<Decision>>();
   return (attempt: Attempt, openOn) => {

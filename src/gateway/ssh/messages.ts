@@ -1,4 +1,4 @@
-/** The messages that the gateway makes itself. */
+/** The messages that the gateway composes itself. */
 import { message, SSH } from '../../lib/ssh/wire.ts';
 
 export const disconnectMessage = (reason: number, text: string) =>

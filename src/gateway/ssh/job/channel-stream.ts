@@ -1,6 +1,6 @@
 /**
  * The standard input and output of one command on a login node, as a stream that a second SSH connection runs over
- * (RFC 4254, section 5). It has its `transport` to itself: nothing else is asked for on that connection.
+ * (RFC 4254, section 5). It owns its `transport`: that connection carries no other channel.
  */
 import { Duplex } from 'node:stream';
 import { message, OPEN_FAILURE, SSH, WireError, WireReader } from '../../../lib/ssh/wire.ts';
@@ -9,16 +9,16 @@ import type { Barrier } from '../transport/barrier.ts';
 import { toKeep } from '../transport/memory.ts';
 import type { Transport } from '../transport/transport.ts';
 
-/** What the other side may send before it is read, as OpenSSH's own window. */
+/** Receive window: bytes that the other side may send before they are read; OpenSSH's own size. */
 const windowBytes = 2 * 1024 * 1024;
 const packetBytes = 32 * 1024;
-/** What start-up files of the account may print ahead of the version. All of it is looked at again with each message. */
+/** Limit on output of the account's start-up files before the SSH version line. All of it is searched again with each message. */
 const mostPrinted = 16 * 1024;
-/** Our own number of the channel: it is the only one. */
+/** Our number of the only channel. */
 const ownChannel = 0;
 
 export interface ChannelOptions {
-  /** A connection to a login node that has let us in. */
+  /** A connection to a login node, after its authentication. */
   transport: Transport;
   barrier: Barrier;
   /** Run by the account's shell. */
@@ -26,9 +26,9 @@ export interface ChannelOptions {
   onError(text: string): void;
 }
 
-/** Ends when the command has ended, its standard error read; a command that is refused ends it at once. */
+/** Ends when the command has ended and its standard error is read; a refused command ends it at once. */
 export class ChannelStream extends Duplex {
-  /** As that of a socket, for a transport. */
+  /** A transport reads this of its socket. */
   readonly connecting = false;
   readonly #transport: Transport;
   readonly #command: string;
@@ -38,7 +38,7 @@ export class ChannelStream extends Duplex {
   #mostInPacket = packetBytes;
   #isOpen = false;
   #unread = 0;
-  /** What has come until the line with the version was whole; undefined from then on. */
+  /** Bytes received before the version line was complete; undefined afterwards. */
   #ahead: Buffer | undefined = Buffer.alloc(0);
   #waiting: { bytes: Buffer; done: () => void } | undefined;
 
@@ -54,7 +54,7 @@ export class ChannelStream extends Duplex {
     transport.send(message(SSH.CHANNEL_OPEN, 'session', { uint32: ownChannel }, ...size));
   }
 
-  /** A transport wants its bytes to go out at once; these do. */
+  /** A transport calls this so that bytes go out at once; these always do. */
   setNoDelay(_on: boolean): this {
     return this;
   }
@@ -86,7 +86,7 @@ export class ChannelStream extends Duplex {
     if (this.#isOpen) this.#transport.send(message(type, { uint32: this.#other }));
   }
 
-  /** As much of what waits as both the window and the connection take. */
+  /** Sends as much of the pending bytes as both the window and the connection take. */
   #send(): void {
     while (this.#waiting && this.#isOpen && this.#window > 0 && !this.#transport.full) {
       const { bytes, done } = this.#waiting;
@@ -122,7 +122,7 @@ export class ChannelStream extends Duplex {
       case SSH.CHANNEL_CLOSE:
         return this.#end();
       default:
-      // Its end of file and its exit status come before CHANNEL_CLOSE, which says as much.
+      // EOF and exit status precede CHANNEL_CLOSE, which is enough to know.
     }
   }
 
@@ -152,7 +152,7 @@ export class ChannelStream extends Duplex {
     if (!begun || this.push(toKeep(begun))) this._read();
   }
 
-  /** From the version on (RFC 4253, section 4.2); undefined until all of its line has come. */
+  /** The bytes from the version line on (RFC 4253, section 4.2); undefined until that line is complete. */
   #versionIn(bytes: Buffer): Buffer | undefined {
     const ahead = Buffer.concat([this.#ahead ?? Buffer.alloc(0), bytes]);
     const found = /(?<=^|\n)SSH-[^\n]*\n/.exec(ahead.toString('latin1'));

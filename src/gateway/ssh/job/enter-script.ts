@@ -1,7 +1,7 @@
 /**
- * What runs on a login node, as the person, to get into a job of theirs: Slurm is asked which job runs at this moment, and a step
- * of it becomes an OpenSSH server for this one connection. Both scripts are sh, and report by lines on the standard
- * error that begin with `andromeda-job`. Start-up files of the account can write there as well: what is said counts for the
+ * The scripts that enter a job, run on a login node as the person: the first asks Slurm for the running jobs and starts a step
+ * in one, the second makes that step an OpenSSH server for this one connection. Both are sh, and report by lines on standard
+ * error that begin with `andromeda-job`. Start-up files of the account can write there as well: so the lines serve only the
  * person's own screen, and a record takes only what the cluster's controller reports (`withConfirmedJob`).
  *
  *   refused <text>                          there is no way in, and why; ahead of it `job <id>|<nodes>|<name>` for each running job
@@ -12,10 +12,10 @@
 import type { JobTarget } from '../../../domain/access/ssh-session.ts';
 import { commandLine } from '../relay/exec-line.ts';
 
-/** How long Slurm may take to start a step, and how long a refusal is tried again: nodes register with a slurmctld that came back. */
+/** Timeouts of Slurm's start of a step, and of retries after a refusal: nodes first register with a slurmctld that came back. */
 const stepSeconds = 15;
 const triedSeconds = 10;
-/** Notices so many seconds before a job's time is up. */
+/** Seconds before a job's end at which the person gets a notice. */
 const noticesBefore = '600 120';
 
 const enter = `
@@ -116,18 +116,18 @@ done
 say "ended \${state:-UNKNOWN} $status"
 `;
 
-/** The line for the login node's shell. The values of a target hold nothing that a shell minds. */
+/** The line for the login node's shell. The fields of a target have no characters that a shell interprets. */
 export function enterJobLine({ id = '', node = '' }: JobTarget): string {
   const quoted = `'${stepScript.replaceAll("'", `'\\''`)}'`;
   return commandLine('/bin/sh', `wanted='${id}' node='${node}' step=${quoted}\n${enter}`);
 }
 
-/** What is sent first: the key to let in, then the server's own. */
+/** The first input of the command: the key to let in, then the server's own. */
 export function enterJobInput(authorizedKey: string, hostKey: string): string {
   return `${authorizedKey}\n${hostKey.trimEnd()}\n.\n`;
 }
 
-/** Inside the job: the host key and the key to let in come by standard input, up to a line with a dot; then SSH does. */
+/** Runs inside the job: reads the host key and the key to let in from standard input, up to a line with a dot; then SSH follows. */
 const stepScript = `
 say() { printf 'andromeda-job %s\\n' "$*" >&2; }
 umask 077

@@ -1,6 +1,7 @@
 /**
- * A login into a job: as the person on the login node, which starts a step of the job, and over its standard input and output
- * SSH once more, to an OpenSSH server that is that step (enter-script.ts). Its host key is made here, for this connection alone.
+ * A login into a job: logs in to the login node as the person, starts a step of the job there, and runs SSH once more
+ * over its standard input and output, to an OpenSSH server in the step (enter-script.ts) with a host key made here
+ * for this connection.
  */
 import { blobOf, generateSshKey } from '../../../lib/ssh/public-key.ts';
 import { DISCONNECT, SSH } from '../../../lib/ssh/wire.ts';
@@ -12,28 +13,28 @@ import { ChannelStream } from './channel-stream.ts';
 import { enterJobInput, enterJobLine } from './enter-script.ts';
 
 export interface EnteredJob {
-  /** As `squeue` prints it. What runs as the person says so. */
+  /** As `squeue` prints it. Reported by a process of the person, so not confirmed. */
   id: string;
   node: string;
-  /** Carries it all: it is to be kept alive, and ended in the end. */
+  /** Carries the connection into the job: it needs keepalives, and is closed last. */
   loginNode: Transport;
-  /** Why the step ended; undefined while it runs. */
+  /** The reason why the step ended; undefined while it runs. */
   ended?: string;
 }
 
 export interface JobOptions extends Omit<NodeOptions, 'onUp'> {
-  /** A line for the person about the job that the session is in. */
+  /** Shows the person a line about the job that the session is in. */
   onNotice(text: string): void;
-  /** Called once, synchronously with the message that let us in; without a job where the route leads into none. */
+  /** Called once, synchronously with the message of the successful login; `job` is left out where the route leads into none. */
   onUp(node: Transport, job?: EnteredJob): void;
 }
 
 const longestLine = 1_000;
 const mostListed = 10;
-/** Slurm has as long for a step: it is asked, and starts a program on another machine. */
+/** Timeout of Slurm's start of a step, which starts a program on another machine. */
 const enterMs = 30_000;
 
-/** Logs in where the route leads: at its login node, or from there into a job. The function returned gives up, or ends the job's step. */
+/** Logs in where the route leads: to its login node, or from there into a job. The function returned gives up, or ends the job's step. */
 export function openNode(options: JobOptions): () => void {
   if (!options.route.job) return openLoginNode(options);
   let entry: JobEntry | undefined;
@@ -56,7 +57,7 @@ class JobEntry {
   #listed: string[] = [];
   #refusal = '';
   #lastLine = '';
-  /** Slurm's own words, of the last error. */
+  /** The message of Slurm's last error. */
   #slurmError = '';
   #settled = false;
 
@@ -89,7 +90,7 @@ class JobEntry {
     node.onEnd = ({ text }) => this.#fail(this.#refusal || 'The step in the job ended at once.', text);
   }
 
-  /** Ends the step, and the connection that it is on. */
+  /** Ends the step, and the connection that carries it. */
   end(text: string): void {
     this.#settle();
     this.#loginNode.close(DISCONNECT.BY_APPLICATION, text, this.#options.limits.lingerMs);
@@ -125,7 +126,7 @@ class JobEntry {
   }
 
   #onLine(line: string): void {
-    // What a start-up file of the account printed without a line end stands ahead of it.
+    // The line may begin with output of a start-up file of the account that had no line end.
     const [, verb, rest = ''] = /andromeda-job (\w+) (.*)$/.exec(line) ?? [];
     const [id = '', node = '', name = ''] = rest.split('|');
     if (verb === undefined) this.#onOtherLine(line);
@@ -152,7 +153,7 @@ class JobEntry {
   }
 }
 
-/** States of a job (squeue(1), JOB STATE CODES) in which it is over, but for those in which it waits to run again. */
+/** Final states of a job (squeue(1), JOB STATE CODES), without those in which it waits to run again. */
 const over =
   /^(BOOT_FAIL|CANCELLED|COMPLETED|DEADLINE|FAILED|NODE_FAIL|OUT_OF_MEMORY|PREEMPTED|REVOKED|TIMEOUT)$/;
 const waitsAgain = /^(PENDING|REQUEUED|REQUEUE_FED|REQUEUE_HOLD|SPECIAL_EXIT)$/;

@@ -1,15 +1,15 @@
 /**
- * How many connections come in: fair shares of the slots for logins in progress (lib/fair-shares.ts), bounds on handshakes,
- * on sessions for each source and person, and a delay for failures. A source is an address, or a network of 56 bits (IPv6);
- * one that logged in lately is known, and strangers take nothing that is kept for those. What people may do is not
- * decided here.
+ * Admission of connections: fair shares of the slots for logins in progress (lib/fair-shares.ts), rate limits of
+ * handshakes, limits of sessions for each source and person, and a back-off after failures. A source is an address,
+ * or a network of 56 bits (IPv6); one with a recent login is known, and unknown sources cannot use the slots reserved
+ * for known ones. Permissions are not decided here.
  */
 import { type Claim, FairShares, type Shares } from '../../../lib/fair-shares.ts';
 import { createBackOffLimiter, createRateLimiter } from '../../../lib/limits.ts';
 import { sourceNetwork } from '../../../lib/source-address.ts';
 import type { GatewayLimits } from '../limits.ts';
 
-/** Why a connection is refused: a reason out of few and maybe more for the log, a line for the person. */
+/** A refusal of a connection: a reason from a fixed set, perhaps a detail for the log, and a line for the person. */
 export interface Refusal {
   reason: string;
   text: string;
@@ -17,11 +17,11 @@ export interface Refusal {
 }
 
 export interface Connection {
-  /** Its login may begin. `leave` is to be called when it is over, or in place of it; safe to call again. */
+  /** Begins its login. `leave` gives its slot back, during or after the login; safe to call again. */
   start(leave: () => void): void;
-  /** It is refused, or loses the slot that it had, since there are too many. */
+  /** Refuses the connection, or takes the slot that it had, since there are too many. */
   giveWay(): void;
-  /** Whether it has sent no message of a key exchange after its KEXINIT. */
+  /** True if it has sent no message of a key exchange after its KEXINIT. */
   isIdle(): boolean;
 }
 
@@ -32,9 +32,9 @@ export const tooMany: Refusal = {
 
 export const maxHandshakeWaitMs = 10_000;
 
-/** A source is known for so long after a login, at least. */
+/** A source stays known at least this long after a login. */
 const knownMs = 7 * 24 * 3_600_000;
-/** What strangers may take of the slots for logins in progress. */
+/** The share of the slots for logins in progress that unknown sources may use. */
 const unknownShare = 0.75;
 
 const forgetFailuresMs = 10 * 60_000;
@@ -45,7 +45,7 @@ export class Admission {
   readonly #bySource = new Map<string, number>();
   readonly #byUser = new Map<string, number>();
   readonly #slots: FairShares;
-  /** No limit: the sources of logins, as long as their one use is not given back. */
+  /** Not a limit: remembers the sources of logins, until their one token is refilled. */
   readonly #lately = createRateLimiter({ burst: 1, everyMs: knownMs });
   #limiters: ReturnType<typeof limitersOf>;
 
@@ -55,14 +55,14 @@ export class Admission {
     this.#limiters = limitersOf(limits);
   }
 
-  /** Other limits from now on. What counts by time, of handshakes and failures, begins anew. */
+  /** Applies other limits. Rate counters of handshakes and failures start again. */
   configure(limits: GatewayLimits): void {
     this.#limits = limits;
     this.#slots.configure(sharesOf(limits));
     this.#limiters = limitersOf(limits);
   }
 
-  /** A new connection: it is started or gives way, at once or when it has waited. */
+  /** Queues a new connection: it is started or gives way, at once or after waiting. */
   enter(address: string, connection: Connection): void {
     const { unauthenticatedPerSource: each, unauthenticatedPerKnownSource: known } = this.#limits;
     const source = sourceNetwork(address);
@@ -85,7 +85,7 @@ export class Admission {
     this.#slots.clear();
   }
 
-  /** A person has proved a key: the connection counts as a session of theirs until `end`, unless it is refused. */
+  /** Counts a connection whose key is proven as a session of the person until `end`, unless it is refused. */
   admit(address: string, userId: string): Refusal | undefined {
     const source = sourceNetwork(address);
     const { sessionsPerUser, sessionsPerSource } = this.#limits;
@@ -99,13 +99,13 @@ export class Admission {
     }
     add(this.#byUser, userId, 1);
     add(this.#bySource, source, 1);
-    // The rate is for handshakes that come to nothing: a script may log in as often as it likes.
+    // The rate limits handshakes without a login: a script may log in as often as it likes.
     this.#limiters.ofSource.undo(source);
     this.#lately.use(source);
     return undefined;
   }
 
-  /** A login of a person waits for their sign-in until `endWait`, unless it is refused. */
+  /** Counts a login of a person that waits for their sign-in until `endWait`, unless it is refused. */
   wait(userId: string): Refusal | undefined {
     const text = 'Too many of your logins wait for a sign-in. Please sign in, and connect again.';
     if ((this.#waiting.get(userId) ?? 0) >= this.#limits.waitingPerUser)
@@ -123,7 +123,7 @@ export class Admission {
     add(this.#bySource, sourceNetwork(address), -1);
   }
 
-  /** Takes a handshake: milliseconds until it may begin. */
+  /** Takes a token for a handshake: milliseconds until it may begin. */
   handshakeMs(address: string): number {
     const source = sourceNetwork(address);
     const { ofSource, ofAll } = this.#limiters;
@@ -162,7 +162,7 @@ function sharesOf({ unauthenticated, queued, queuedPerSource, queueMs }: Gateway
   };
 }
 
-/** Of failures, and of handshakes of each source and in all. */
+/** Rate limiters of failures, and of handshakes of each source and in total. */
 function limitersOf(limits: GatewayLimits) {
   const { backoffAfterFailures: free, backoffMs: firstMs, backoffMaxMs: mostMs } = limits;
   const handshakes = (perSecond: number, burst: number) =>

@@ -1,6 +1,6 @@
 /**
- * Asks a login node whether it would let the gateway in with a key, without logging in: the question of RFC 4252, section 7, that
- * goes before a signature.
+ * Asks a login node whether it accepts a key, without logging in: the query of RFC 4252, section 7, that precedes a
+ * signature.
  */
 import { connect } from 'node:net';
 import { blobOf } from '../../../lib/ssh/public-key.ts';
@@ -18,7 +18,7 @@ export interface KeyQuestion {
   publicKey: string;
 }
 
-/** Why the login node does not take the key, as a part of a sentence; undefined where it does. At most `connectMs` pass. */
+/** The reason why the login node rejects the key, as a part of a sentence; undefined where it accepts it. Takes at most `connectMs`. */
 export function askKey({ loginNode, username, publicKey }: KeyQuestion): Promise<string | undefined> {
   return new Promise((resolve) => {
     const barrier = createBarrier();

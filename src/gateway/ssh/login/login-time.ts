@@ -1,4 +1,4 @@
-/** Time at the gateway: how long a login may take, which waits for its person's sign-in, and what a session says before it ends for want of one. */
+/** Timing of logins: the login timeout, the wait for the person's sign-in, and the warnings of a session that will end for want of one. */
 import type { Route } from '../decision.ts';
 import type { GatewayLimits } from '../limits.ts';
 import type { Barrier } from '../transport/barrier.ts';
@@ -23,7 +23,7 @@ export class LoginTime {
     this.#timer = options.barrier.after(options.limits.loginGraceMs, options.onLate);
   }
 
-  /** It waits from now on, unless that is refused. Meanwhile it takes no slot from logins that go on, and counts for its person. */
+  /** Starts the wait for a sign-in, unless that is refused. A waiting login holds no slot, and counts for its person. */
   wait(userId: string): Refusal | undefined {
     const { barrier, limits, admission, leave, onLate } = this.#options;
     const refusal = this.#userId === undefined ? admission.wait(userId) : undefined;
@@ -45,10 +45,10 @@ export class LoginTime {
   }
 }
 
-/** How long before its end a session says so. */
+/** Time before the end of a session at which it warns. */
 const warningsMs = [15 * 60_000, 5 * 60_000];
 
-/** Takes what each recheck knows of the end, and says it when the next warning is due. A sign-in meanwhile puts the end off. */
+/** Takes the remaining time from each recheck, and notifies when the next warning is due. A sign-in meanwhile puts the end off. */
 export function createLapseWarnings(notify: (text: string) => void): (lapse: Route['lapse']) => void {
   let said = 0;
   return (lapse) => {

@@ -1,4 +1,4 @@
-/** Refuses a connection with a reason, at the cost of one write. */
+/** Limit on refused connections that get time to read the reason; more are cut off, so that a flood holds no sockets open. */
 import type { Socket } from 'node:net';
 import { DISCONNECT } from '../../../lib/ssh/wire.ts';
 import { disconnectMessage } from '../messages.ts';
@@ -11,7 +11,7 @@ import { type Refusal, tooMany } from './admission.ts';
 const maxLingering = 256;
 let lingering = 0;
 
-/** Sends our version and a disconnect (RFC 4253, section 11.1), before any encryption, and closes. Its errors are the caller's. */
+/** Sends our version and a disconnect (RFC 4253, section 11.1), before any encryption, and closes. The caller handles socket errors. */
 export function refuseConnection(socket: Socket, text: string, lingerMs: number, barrier: Barrier): void {
   if (lingering >= maxLingering || text === '') {
     socket.destroy();
@@ -30,7 +30,7 @@ export function refuseConnection(socket: Socket, text: string, lingerMs: number,
   socket.resume();
 }
 
-/** Why a connection ended before its login by us, or since it could not be read: what its client had to offer comes along. */
+/** The refusal of a connection that ended before its login, by us or by a protocol error, with the client's software or offer. */
 export function asRefusal({ by, text }: End, { software, greeting }: Transport): Refusal {
   const isProxied = ['PROXY ', '\r\n\r\n\0'].some((head) => greeting.startsWith(head));
   if (isProxied) return { reason: 'unexpected PROXY header', text, detail: greeting };
@@ -38,7 +38,7 @@ export function asRefusal({ by, text }: End, { software, greeting }: Transport):
   return { reason: by === 'us' ? tooMany.reason : fault, text, detail: `${software || greeting}: ${text}` };
 }
 
-/** A disconnect as it goes before any key exchange: a multiple of eight bytes, at least four of padding. */
+/** A disconnect packet without encryption: a multiple of eight bytes, with at least four of padding. */
 function plainPacket(text: string): Buffer {
   const payload = disconnectMessage(DISCONNECT.TOO_MANY_CONNECTIONS, text);
   const padding = 4 + ((8 - ((payload.length + 9) % 8)) % 8);

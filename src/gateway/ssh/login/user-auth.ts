@@ -1,6 +1,6 @@
 /**
- * A person's login at the gateway (RFC 4252): publickey with Ed25519, plain or in a security key, and nothing else. It finds
- * out who has proved which key. `authorize` decides whether they are allowed in: it is asked for the offered key, and again
+ * A person's login at the gateway (RFC 4252): only publickey with Ed25519, plain or in a security key. It verifies
+ * the proof of a key. `authorize` decides whether its owner is allowed in: it is asked for the offered key, and again
  * for the proven one.
  */
 import { longestLoginName, parseLoginName } from '../../../domain/access/ssh-session.ts';
@@ -27,67 +27,67 @@ export interface UserAuthOptions {
   limits: GatewayLimits;
   authorize: Authorize;
   gone: AbortSignal;
-  /** A login that proved its key waits for the person's sign-in from now on, unless that is refused. */
+  /** A login with a proven key starts to wait for the person's sign-in, unless that is refused. */
   onWait(userId: string): Refusal | undefined;
   /** The client has proved the key of an allowed attempt. The success message is still to be sent. */
   onProven(attempt: Attempt, route: Route): void;
   stopping(): Refusal | undefined;
-  /** How long the answer to a failure is delayed. The proof of a right key never waits. */
+  /** How long the answer to a failure is delayed. The proof of a right key is never delayed. */
   failureMs(): number;
   onRefused(attempt: Partial<Attempt>, refused: Refused): void;
   onFault(reason: number, text: string): void;
 }
 
-/** Why a login was refused: a reason out of few, and details for the log. */
+/** The reason of a refused login, from a fixed set, and details for the log. */
 export interface Refused {
   reason: string;
-  /** The key is of no known person: maybe a guess. */
+  /** True where the key belongs to no known person: maybe a guess. */
   isGuess: boolean;
   detail?: string;
   cause?: unknown;
-  /** What was decided about a person's own key. */
+  /** The decision about a person's own key. */
   decision?: Refusing;
 }
 
 type Refusing = Decision & { allowed: false };
 
 interface Request {
-  /** As far as one can go, without control characters: what is cut or changed here is none. */
+  /** Without control characters, and cut above the longest login name: a name that this changes is no login name. */
   loginName: string;
   service: string;
   method: string;
   key: UserKey | undefined;
   /** Left out: the key is only offered. */
   proof: Proof | undefined;
-  /** The algorithm and blob, to be repeated in PK_OK. */
+  /** The algorithm and blob of the key, repeated in PK_OK. */
   algorithm: string;
   blob: Buffer;
 }
 
-/** Requests that arrive while one is decided. Clients wait for answers; more than this is a flood. */
+/** Limit on requests that are queued while one is decided. Clients wait for answers; more than this is a flood. */
 const MAX_WAITING = 8;
 
-/** Requests for each attempt that a connection has: to ask for the methods, to offer a key, to prove it, and one more. */
+/** Requests for each attempt of a connection: to ask for the methods, to offer a key, to prove it, and one to spare. */
 const REQUESTS_EACH = 4;
 
-/** How often a login that waits for a sign-in asks whether there was one. */
+/** Interval at which a login that waits for a sign-in asks whether there was one. */
 const askAgainMs = 1_000;
 
-/** An agent with many keys is the usual cause. */
+/** The message names the usual cause: an agent with many keys. */
 const TOO_MANY =
   'Too many authentication failures. If you have many keys, name the right one: ssh -i FILE -o IdentitiesOnly=yes';
 
-/** Of a key made with `no-touch-required`: malware on the laptop could log in with it at any time. */
+/** The message for a key made with `no-touch-required`: malware on the laptop could log in with it at any time. */
 const UNTOUCHED =
   'Your security key signed without a touch, and that is not accepted. Make a key without -O no-touch-required: ssh-keygen -t ed25519-sk';
 
-/** Takes over the client's messages until the client has proved a key. */
+/** Handles the client's messages until the client has proved a key. */
 export class UserAuth {
   readonly #options: UserAuthOptions;
   readonly #waiting: Request[] = [];
   #serviceGranted = false;
   #loginName: string | undefined;
-  /** Whether it did more than ask for the methods. */
+  /** True once it did more than ask for the methods. */
   #hasTried = false;
   #failures = 0;
   #requests = 0;
@@ -105,7 +105,7 @@ export class UserAuth {
     };
   }
 
-  /** A client that has no key to offer leaves when it knows the methods: nothing else would say so. */
+  /** Reports a client that has no key: it leaves when it knows the methods, and no other event shows that. */
   #onLeft() {
     const loginName = this.#loginName;
     if (this.#hasTried || loginName === undefined) return;
@@ -158,14 +158,14 @@ export class UserAuth {
       onRefused({ loginName, remoteAddress }, { reason: 'too_many_requests', isGuess: false });
       return this.#fault(DISCONNECT.NO_MORE_AUTH_METHODS, TOO_MANY);
     }
-    // Every client asks "none" to learn the methods: that is no attempt.
+    // Every client asks "none" to learn the methods: that does not count as an attempt.
     if (request.method === 'none') return client.send(authFailure());
     const stopping = this.#options.stopping();
     if (stopping) {
       onRefused({ loginName, remoteAddress }, { reason: stopping.reason, isGuess: false });
       return this.#fault(DISCONNECT.BY_APPLICATION, stopping.text);
     }
-    // Not worth a question: no cluster and no person has this name.
+    // Not passed to `authorize`: no cluster and no person has such a name.
     if (!parseLoginName(loginName))
       return this.#fail({ loginName }, { reason: 'not_a_login_name', isGuess: true });
     if (request.method !== 'publickey') {
@@ -173,7 +173,7 @@ export class UserAuth {
       return this.#fail({ loginName }, { reason: 'other_method', isGuess: true, detail });
     }
     if (!key) {
-      // An agent offers what it has: that is no attempt, either.
+      // An agent offers all its keys: that does not count as an attempt, either.
       const detail = printable(request.algorithm);
       onRefused({ loginName, remoteAddress }, { reason: 'other_key_type', isGuess: true, detail });
       return client.send(authFailure());
@@ -204,7 +204,7 @@ export class UserAuth {
     if (request.proof === undefined) return this.#onOffer(request, attempt, decision);
     if (!decision.allowed) {
       if (decision.untilSignIn && limits.signInWaitMs > 0) {
-        // Another key of theirs would have to wait as long.
+        // The person's other keys would have to wait as long.
         onRefused(attempt, { reason: decision.reason, isGuess: false, decision });
         return this.#fault(DISCONNECT.NO_MORE_AUTH_METHODS, decision.message);
       }
@@ -216,7 +216,7 @@ export class UserAuth {
     onProven(attempt, decision.route);
   }
 
-  /** Tells the person to sign in, and polls until they have, or the wait is over. */
+  /** Asks the person to sign in, and polls until they have, or the wait is over. */
   async #waitForSignIn(attempt: Attempt, refused: Refusing): Promise<Decision> {
     const { client, barrier, limits, authorize, gone, onWait } = this.#options;
     const tooMany = onWait(refused.subject?.userId ?? '');
@@ -234,7 +234,7 @@ export class UserAuth {
     return { ...refused, message: `${refused.message} No sign-in came within ${seconds} s.` };
   }
 
-  /** A key that is allowed in, or whose owner may learn why not, is worth a signature. */
+  /** Asks for a signature only for a key that is allowed in, or whose owner may learn why not. */
   async #onOffer(request: Request, attempt: Attempt, decision: Decision): Promise<void> {
     if (!decision.allowed && !decision.disclose)
       return this.#fail(attempt, { reason: decision.reason, isGuess: true });

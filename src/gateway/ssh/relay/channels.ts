@@ -1,6 +1,6 @@
 /**
- * The channels of one relayed connection (RFC 4254, section 5). Their numbers pass through unchanged: the gateway opens
- * none of its own, so what the client calls a channel and what the login node calls it never clash.
+ * The channels of one relayed connection (RFC 4254, section 5). Their numbers pass through unchanged: the gateway
+ * opens none of its own, so numbers of the client and of the login node never clash.
  */
 export interface Channel {
   readonly type: string;
@@ -8,11 +8,11 @@ export interface Channel {
   readonly client: number;
   /** The login node's number: messages to the node carry it. Unknown until the node has confirmed. */
   node: number | undefined;
-  /** Bytes the client still takes, for the notices that the gateway itself puts in. */
+  /** Bytes that the client still takes; the gateway's own notices use them too. */
   window: number;
-  /** Bytes of it that those notices took, which the next window adjustment to the node leaves out. */
+  /** Bytes of the window that those notices used; subtracted from the next window adjustment to the node. */
   debt: number;
-  /** Replies to the client's requests that are outstanding, in order: from the node, or a refusal of ours in the queue. */
+  /** Pending replies to the client's requests, in order: from the node, or a refusal of ours in the queue. */
   readonly pendingReplies: ('node' | 'refusal')[];
   closedByClient: boolean;
   closedByNode: boolean;
@@ -26,7 +26,7 @@ export class Channels {
     return this.#ofClient.size;
   }
 
-  /** False where the number is in use. */
+  /** Returns false where the number is in use. */
   add(type: string, client: number, window: number): boolean {
     if (this.#ofClient.has(client)) return false;
     const fresh = {
@@ -40,7 +40,7 @@ export class Channels {
     return true;
   }
 
-  /** False where the number is in use. */
+  /** Returns false where the number is in use. */
   confirm(channel: Channel, node: number): boolean {
     if (channel.node !== undefined || this.#ofNode.has(node)) return false;
     channel.node = node;

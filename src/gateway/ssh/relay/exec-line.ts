@@ -32,20 +32,20 @@ export function commandLine(shell: string, command: string): string {
   const script = `${path.read} ${text.read} ${choose} exec "$s" -c "$c"`;
   const line = `exec /bin/sh -c '${script}' andromeda ${path.quoted} ${text.quoted}`;
   if (line.length <= longestArgument || command.length > longestArgument || !isText(command)) return line;
-  // Nothing can stand around a command so near the limit. It goes as it is, to the shell that the account has.
+  // No wrapper fits around a command so near the limit. It is sent unchanged, for the shell that the account has.
   return command;
 }
 
-/** Sent instead of a line that the login node would not take: OpenSSH's client shows nothing with a refused `exec`. */
+/** Sent instead of a line that the login node would reject: OpenSSH's client shows nothing for a refused `exec`. */
 const tooLongLine =
   'exec /bin/sh -c \'echo "andromeda: the command is too long for this login node" >&2; exit 126\'';
 
-/** The channel request that carries the beginning of a line to the embedded login node; `exec` carries its end. */
+/** The channel request that carries the first pieces of a line to the embedded login node; `exec` carries the last. */
 export const execPart = 'exec-part@andromeda';
 
 /**
- * A line in as many pieces as the login node takes it in. OpenSSH takes messages of 256 KiB. Others may end the
- * connection above what RFC 4253, section 6.1, asks of them. So does the embedded one, but it puts pieces together.
+ * Splits a line by the longest message that the login node takes. OpenSSH takes messages of 256 KiB. Others may end
+ * the connection above the size of RFC 4253, section 6.1. So does the embedded one, but it joins pieces.
  */
 export function linePieces(line: string, software: string): string[] {
   const isEmbedded = software === 'OpenSSH_Andromeda_LoginNode';
@@ -58,9 +58,9 @@ export function linePieces(line: string, software: string): string[] {
 
 const portableMessage = 32 * 1024;
 
-/** Positional argument `position`, read into `name`. What single quotes cannot carry everywhere travels in octal. */
+/** Positional argument `position`, read into `name`. Characters that single quotes cannot carry in every shell are sent in octal. */
 function argument(name: string, position: number, value: string) {
-  // Not every shell, nor every login node, passes on bytes that are no UTF-8.
+  // Some shells and login nodes do not pass on bytes that are not UTF-8.
   const troubles = isText(value) ? /[\\!\n\r]/g : /[\\!\n\r\x80-\xff]/g;
   if (value.search(troubles) === -1) return { read: `${name}=$${position};`, quoted: quote(value) };
   const octal = value.replace(troubles, (c) => `\\0${c.charCodeAt(0).toString(8).padStart(3, '0')}`);

@@ -1,7 +1,7 @@
 /**
  * The gateway's own login at a login node, as the person's account and with the gateway's key (RFC 4252, section 7).
- * Nothing is sent to a machine that does not show the pinned host key. A machine that refuses connections, as one whose
- * sshd restarts, is tried again for a moment.
+ * Nothing is sent to a host that does not show the pinned host key. A refused connection, as while sshd restarts, is
+ * retried for a moment.
  */
 import { connect } from 'node:net';
 import { blobOf, signatureBlob, signedData } from '../../../lib/ssh/public-key.ts';
@@ -15,12 +15,12 @@ import type { PrivateKey } from '../transport/ssh2.ts';
 import { Transport } from '../transport/transport.ts';
 import type { End } from '../transport/transport-options.ts';
 
-/** Why there is no connection. The text is one line for the person; `detail` is for the log. */
+/** The reason why there is no connection. The text is one line for the person; `detail` is for the log. */
 export interface NodeFailure {
   reason: NodeFailureReason | 'job';
   text: string;
   detail: string;
-  /** More for the person, of several lines. */
+  /** Further lines for the person. */
   banner?: string;
 }
 
@@ -54,9 +54,9 @@ export interface NodeOptions {
   limits: GatewayLimits;
   /** The cipher of the person's side. */
   cipher: string;
-  /** Takes a handshake for new keys: milliseconds until it may go on. */
+  /** Takes a token for a handshake: milliseconds until it may go on. */
   handshakeMs(): number;
-  /** Called once, synchronously with the message that let us in, so that nothing after it is lost. */
+  /** Called once, synchronously with the message of the successful login, so that no later message is lost. */
   onUp(node: Transport): void;
   onFailure(failure: NodeFailure): void;
 }
@@ -149,7 +149,7 @@ class NodeLogin {
     this.#options.onFailure({ reason, text: texts[reason], detail });
   }
 
-  /** Whether it was still open how this ends. */
+  /** Returns true the first time: the outcome was still open. */
   #settle(): boolean {
     if (this.#settled) return false;
     this.#settled = true;
@@ -168,7 +168,7 @@ function reasonOf(end: End, isConnected: boolean, greeting: string): NodeFailure
   return end.by === 'peer' ? 'login' : 'protocol';
 }
 
-/** Asks for the service and logs in in one go: sshd reads them in order, and a round trip is saved. */
+/** Sends the service request and the login together: sshd reads them in order, which saves a round trip. */
 export function logIn(node: Transport, username: string, key: PrivateKey): void {
   node.send(message(SSH.SERVICE_REQUEST, 'ssh-userauth'));
   tryKey(node, username, key);

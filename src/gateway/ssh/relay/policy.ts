@@ -1,7 +1,7 @@
 /**
- * What may pass between a person and a login node, as a pure function ("SSH gateway behaviour", Supported and
- * Refused; RFC 4254). The relay asks it about every message that asks for something and obeys the answer.
- * What is not named here is refused.
+ * The policy of messages between a person and a login node, as a pure function ("SSH gateway behaviour", Supported
+ * and Refused; RFC 4254). The relay asks it about every request, and obeys. Requests that are not named here are
+ * refused.
  */
 import { isLoopback } from '../../../lib/source-address.ts';
 import { proveRequest } from '../transport/host-keys.ts';
@@ -9,34 +9,34 @@ import { commandLine, loginShellLine } from './exec-line.ts';
 
 export type Side = 'client' | 'node';
 
-/** A message that asks for something: a channel, something of a channel, or something of the connection. */
+/** A request: to open a channel, of a channel, or of the connection (global). */
 export type Ask =
   | { kind: 'open'; type: string; host?: string; port?: number }
   | { kind: 'request'; channel: string; name: string; command?: string; subsystem?: string }
   | { kind: 'global'; name: string };
 
 export type Verdict =
-  /** Goes on to the other side as it came. */
+  /** Passed on unchanged. */
   | { do: 'allow' }
-  /** Never goes on; answered with a failure where an answer is wanted. */
+  /** Never passed on; answered with a failure where an answer is wanted. */
   | { do: 'refuse'; reason: string }
-  /** Goes on as an `exec` request with this command (latin1). */
+  /** Passed on as an `exec` request with this command (latin1). */
   | { do: 'exec'; command: string }
-  /** The gateway itself holds it: it refuses further session channels. */
+  /** Answered by the gateway, which refuses further session channels. */
   | { do: 'no-more-sessions' }
-  /** The gateway itself answers: these are its own host keys. */
+  /** Answered by the gateway with proofs of its own host keys. */
   | { do: 'prove-host-keys' };
 
 const allow: Verdict = { do: 'allow' };
 const refuse = (reason: string): Verdict => ({ do: 'refuse', reason });
 
-/** `isOfAccount`: the account on the login node has it, so that sshd there starts it, once, as it does without us. */
+/** `isOfAccount`: this is the account's shell on the login node, so that sshd there starts it, once, as it does without us. */
 export interface LoginShell {
   path: string;
   isOfAccount: boolean;
 }
 
-/** Decides what `side` may ask for on a connection whose sessions run with the login shell `shell`. */
+/** Decides about a request of `side` on a connection whose sessions run with the login shell `shell`. */
 export function judge(side: Side, ask: Ask, shell: LoginShell): Verdict {
   if (ask.kind === 'global') return judgeGlobal(side, ask.name);
   if (side === 'node') return ask.kind === 'open' ? judgeNodeOpen(ask.type) : judgeNodeRequest(ask.name);
@@ -70,7 +70,7 @@ function judgeRequest(ask: Ask & { kind: 'request' }, { path, isOfAccount }: Log
   return refuse(`${printable(ask.name)} is not supported here`);
 }
 
-/** `keepalive@openssh.com` is among the refused: a failure is an answer, and shows that this side is alive. */
+/** `keepalive@openssh.com` is refused like others: a failure is an answer too, and shows that this side is alive. */
 function judgeGlobal(side: Side, name: string): Verdict {
   if (side === 'client' && name === 'no-more-sessions@openssh.com') return { do: 'no-more-sessions' };
   if (side === 'client' && name === proveRequest) return { do: 'prove-host-keys' };
@@ -84,10 +84,10 @@ const fromNode = new Set(['exit-status', 'exit-signal', 'eow@openssh.com', 'xon-
 const judgeNodeRequest = (name: string): Verdict =>
   fromNode.has(name) ? allow : refuse(`${printable(name)} is for the gateway`);
 
-/** Text of the other side made safe for a terminal and a log line. */
+/** Makes text of the other side safe for a terminal and a log line. */
 export function printable(text: string, most = 120): string {
   return text.replace(/[^\x20-\x7e]/g, '?').slice(0, most);
 }
 
-/** As long as an operator's reason may be. */
+/** The length limit of an operator's reason. */
 export const noticeLength = 500;

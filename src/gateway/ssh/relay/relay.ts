@@ -1,7 +1,7 @@
 /**
  * Relays the connection protocol (RFC 4254) between a person and a login node, message by message: windows, EOF,
  * half-close, exit status, signals and order stay between the two ends. The policy decides about every request.
- * Requests of the connection as a whole are answered here at once, so their answers keep order.
+ * Global requests are answered here at once, so their answers keep order.
  */
 import type { Logger } from '../../../lib/log.ts';
 import { message, OPEN_FAILURE, SSH, WireError, WireReader } from '../../../lib/ssh/wire.ts';
@@ -26,16 +26,16 @@ export interface RelayOptions {
   client: Transport;
   node: Transport;
   limits: GatewayLimits;
-  /** The gateway's own, as the client may have them proven. */
+  /** The gateway's host keys, of which the client may ask for proofs. */
   hostKeys: HostKeys;
-  /** As it is now; undefined before the login. */
+  /** The current route; undefined before the login. */
   route(): Pick<Route, 'shell' | 'loginNode'> | undefined;
   onRefusal(side: Side, reason: string): void;
-  /** The client asked for this, and it was passed on. */
+  /** Called for a request of the client that was passed on. */
   onUse(use: Use): void;
 }
 
-/** Passes messages between both transports, which it takes over. */
+/** Takes over both transports and passes messages between them. */
 export class Relay {
   bytesUp = 0;
   bytesDown = 0;
@@ -51,7 +51,7 @@ export class Relay {
     this.#options = options;
     this.#client = client;
     this.#node = node;
-    // What a handler throws ends the transport that delivered the message: it broke the protocol.
+    // An exception in a handler ends the transport that delivered the message: its peer broke the protocol.
     client.onMessage = (payload) => this.#fromClient(payload);
     node.onMessage = (payload) => this.#ended || this.#fromNode(payload);
     client.onDrained = () => node.resume();
@@ -62,7 +62,7 @@ export class Relay {
     return this.#channels.size;
   }
 
-  /** Puts a line on the standard error of every open session; returns whether one of them had room for it. */
+  /** Writes a line to the standard error of every open session; returns whether one of them had room for it. */
   notify(notice: string): boolean {
     const line = `\r\n${printable(notice, noticeLength)}\r\n`;
     const reached = this.#channels
@@ -76,7 +76,7 @@ export class Relay {
     return reached.length > 0;
   }
 
-  /** Sends the notice, passes on nothing after it, and calls `onRead` when the client has read that far. */
+  /** Sends the notice, passes on nothing after it, and calls `onRead` when the client has read it. */
   endWith(notice: string, onRead: () => void): boolean {
     this.#ended = true;
     this.#client.onMessage = ([type]) => {
@@ -102,7 +102,7 @@ export class Relay {
     const verdict = judge(side, what, { path, isOfAccount: loginNode?.hasShell === true });
     if (verdict.do === 'refuse') {
       this.#options.onRefusal(side, verdict.reason);
-      // The reason of a refused channel goes with the answer.
+      // A refused channel gets the reason with its answer.
       if (side === 'client' && what.kind !== 'open') this.#client.send(debugMessage(verdict.reason));
     }
     return verdict;
@@ -189,7 +189,7 @@ export class Relay {
     }
   }
 
-  /** What the client takes more, less what our own notices took of it. */
+  /** Passes on the client's window adjustment, less the bytes that our own notices used. */
   #widen(channel: Channel, payload: Buffer) {
     const bytes = new WireReader(payload, 5).uint32();
     channel.window += bytes;
@@ -294,23 +294,23 @@ const recipient = (payload: Buffer) => {
 
 const late: readonly number[] = [SSH.CHANNEL_WINDOW_ADJUST, SSH.CHANNEL_SUCCESS, SSH.CHANNEL_FAILURE];
 
-/** Undefined where the message may be late for a channel that is no more: as sshd does, it is passed over. */
+/** Undefined where the message may be late for a closed channel: such a message is ignored, as sshd does. */
 function known(channel: Channel | undefined, type: number): Channel | undefined {
   if (!channel && !late.includes(type)) throw new WireError('no such channel');
   return channel;
 }
 
-/** What the policy wants to know of a request: a command is bytes, read as latin1. */
+/** The argument of a request that the policy needs: a command is bytes, read as latin1. */
 function argumentOf(name: string, fields: WireReader): { command?: string; subsystem?: string } {
   if (name === 'exec') return { command: fields.bytes().toString('latin1') };
   if (name === 'subsystem') return { subsystem: fields.text() };
   return {};
 }
 
-/** Reasons of a session that are said; one may name what a client asked for. */
+/** Limit on logged reasons of a session; a reason may contain a target that the client chose. */
 const mostSaid = 20;
 
-/** A line for each reason, once a session: a client can ask for a thousand forwards a second. */
+/** Logs each reason once a session as a warning: a client can ask for a thousand forwards a second. */
 export function createRefusalLog(log: Logger, id: string) {
   const said = new Set<string>();
   return (side: Side, reason: string): void => {

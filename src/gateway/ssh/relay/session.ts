@@ -1,6 +1,6 @@
 /**
- * One person's connection from the first byte to the last: login, the gateway's own login at the login node, the relay,
- * and the end with its reason. Where anything is unclear it closes.
+ * One person's connection from its first byte to its last: login, the gateway's own login at the login node, the
+ * relay, and the end with its reason. In any unclear state it closes.
  */
 import { randomUUID } from 'node:crypto';
 import type { Socket } from 'node:net';
@@ -29,41 +29,40 @@ export interface SessionContext {
   clientKeys: readonly [PrivateKey, ...PrivateKey[]];
   securityKeys: boolean;
   authorize: Authorize;
-  /** Since when that runs which `authorize` asks; undefined while it is stopped. */
+  /** Start time of the service behind `authorize`; undefined while it is stopped. */
   runningSince(): number | undefined;
   limits: GatewayLimits;
   log: Logger;
   admission: Admission;
-  /** A connection was refused, and there is no other line about it. */
+  /** A connection was refused, and nothing else logs it. */
   onRefused(address: string, refusal: Refusal): void;
-  /** Of logins that were refused to strangers. */
+  /** Counts refused logins of a source, to limit their log lines. */
   refusals: RefusalTally;
   record(event: GatewayEvent): void;
-  /** Set while the gateway stops: logins are refused with it. */
+  /** Set while the gateway stops: the refusal for new logins. */
   stopping(): Refusal | undefined;
   onProven(session: Session): void;
   onClosed(session: Session): void;
 }
 
-/** What was proven, and where it leads. */
 export interface Admitted {
   attempt: Attempt;
   route: Route;
 }
 
-/** Starts on a fresh socket with a slot at `admission`; calls `leave` after the login or at its end. All inside `barrier`. */
+/** Starts on a fresh socket with a slot at `admission`; calls `leave` after the login or at its end. Everything runs inside `barrier`. */
 export class Session {
   readonly id = randomUUID();
   readonly remoteAddress: string;
   /** Undefined before the login. */
   admitted: Admitted | undefined;
-  /** Whether it has asked for nothing that costs: a version and a KEXINIT are sent by anything. */
+  /** True while it has requested nothing expensive: any peer can send a version and a KEXINIT. */
   isIdle = true;
-  /** Called every second or more often: keepalives, silence, idleness, fresh keys and access that nothing confirms. */
+  /** Called every second or more often: handles keepalives, timeouts, idleness, rekeying and unconfirmed access. */
   readonly tick: (now: number) => void;
-  /** Sends the person a line; the session goes on. */
+  /** Shows the person a line; the session continues. */
   readonly notify: (text: string) => void;
-  /** Sends the person the text and ends everything on both sides. Safe to call again. */
+  /** Shows the person the text and ends both sides. Safe to call again. */
   readonly close: (reason: string, text: string) => void;
   /** Ends before the login, without waiting until the text has been read. */
   readonly giveWay: (refusal: Refusal) => void;
@@ -86,7 +85,7 @@ export class Session {
   #released = false;
   #guessed = false;
   #confirmedAt = this.#startedAt;
-  /** It was asked since, without an answer. */
+  /** A recheck after `#confirmedAt` got no answer. */
   #isInDoubt = false;
   #activeAt = this.#startedAt;
   #passed = 0;
@@ -159,7 +158,7 @@ export class Session {
     });
   }
 
-  /** Undefined before the login node has let it in: until then nothing of it is recorded. */
+  /** Undefined before the login node accepted the login: until then no session is recorded. */
   info(): SshSession | undefined {
     if (!this.admitted || !this.#relay) return undefined;
     const { attempt, route } = this.admitted;
@@ -181,7 +180,7 @@ export class Session {
     };
   }
 
-  /** Open, and not confirmed when it was asked last. */
+  /** True for an open session whose last recheck failed. */
   get isInDoubt(): boolean {
     return this.#isInDoubt && !this.#closed;
   }
@@ -215,7 +214,7 @@ export class Session {
     }
   }
 
-  /** Soon where the service runs, and may know of a revocation. One that is stopped knows of none, and may come back. */
+  /** Ends soon where the service runs, as it may know of a revocation; later where it is stopped, as it may come back. */
   #endUnconfirmed(now: number) {
     if (!this.isInDoubt) return;
     const { limits, runningSince } = this.#context;
@@ -309,9 +308,9 @@ export class Session {
     if (session) record({ kind: 'opened', at: Date.now(), session });
   }
 
-  /** The same for every line of the log about this session. */
+  /** The fields of every log line about this session. */
   #logFields() {
-    // What runs as the person names the job, and nothing here confirms it.
+    // Left out: a process of the person names the job, and nothing here confirms it.
     const { job: _j, jobNode: _n, ...about }: Partial<SshSession> = this.info() ?? {};
     const { channels: _c, bytesUp: _u, bytesDown: _d, openedAt: _o, ...fields } = about;
     return fields;
@@ -344,13 +343,13 @@ export class Session {
     this.#end(refusal, lingerMs);
   }
 
-  /** Not an authentication failure: a client would go on to ask for passwords or try the next key. */
+  /** Sends no authentication failure: a client would go on to ask for passwords or try the next key. */
   #end({ reason, text }: Refusal, lingerMs = this.#context.limits.lingerMs) {
     this.#client.close(DISCONNECT.BY_APPLICATION, text, lingerMs);
     this.#finish(reason);
   }
 
-  /** Every session gets the text on its standard error; when it has been read, the disconnect carries it once more. */
+  /** Every session gets the text on its standard error; once that is read, the disconnect repeats it. */
   #close(reason: string, text: string) {
     if (this.#closed) return;
     const { limits } = this.#context;
@@ -361,7 +360,7 @@ export class Session {
     if (reached) this.#barrier.after(limits.noticeMs, last);
   }
 
-  /** Once: ends the side of the login node and reports. The caller ends the client's side. */
+  /** Runs once: ends the side of the login node and reports. The caller ends the client's side. */
   #finish(why: string) {
     if (this.#closed) return;
     this.#closed = true;
@@ -382,7 +381,7 @@ export class Session {
     this.#release();
   }
 
-  /** Once: the connection counts for nothing any more. */
+  /** Runs once: gives back what the connection counts for at `admission`. */
   #release() {
     if (this.#released) return;
     this.#released = true;
@@ -390,7 +389,7 @@ export class Session {
     this.#loginTime.endWait();
     if (this.admitted) admission.end(this.remoteAddress, this.admitted.route.userId);
     else {
-      // At the end only: an agent may offer all its keys before the right one.
+      // Only at the end: an agent may offer all its keys before the right one.
       if (this.#guessed) admission.failed(this.remoteAddress);
       this.#leave();
     }

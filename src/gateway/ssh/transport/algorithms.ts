@@ -1,8 +1,8 @@
 /**
- * What the gateway offers in key exchange, the post-quantum exchange first: no SHA-1, no CBC, no compression, no
+ * The gateway's offer in a key exchange, the post-quantum exchange first: no SHA-1, no CBC, no compression, no
  * finite-field groups. Where the CPU has AES instructions AES-GCM is preferred. In SSH the client's order decides
- * (RFC 4253, section 7.1) and OpenSSH's begins with ChaCha20-Poly1305, at a third of the speed; so the gateway reads the
- * client's list first and offers only AES-GCM to a client that has it.
+ * (RFC 4253, section 7.1) and OpenSSH's begins with ChaCha20-Poly1305, at a third of the speed; so the gateway reads
+ * the client's list first and offers only AES-GCM to a client that has it.
  */
 import { readFileSync } from 'node:fs';
 import { HYBRID, type KexInit, readKexInit } from './hybrid-kex.ts';
@@ -25,16 +25,16 @@ const base: Offer = Object.freeze({
   ],
   serverHostKey: ['ssh-ed25519'],
   cipher: hasAes ? [...gcm, chacha, ...ctr] : [chacha, ...gcm, ...ctr],
-  // Of the last two libssh2 needs one until its 1.11, curl of Debian 12 with it.
+  // libssh2 before 1.11, as in curl of Debian 12, needs one of the last two.
   mac: ['hmac-sha2-256-etm@openssh.com', 'hmac-sha2-512-etm@openssh.com', 'hmac-sha2-256', 'hmac-sha2-512'],
 });
 
-/** The offer to a client whose KEXINIT is known, or not (it waits for ours). */
+/** The offer to a client, by its KEXINIT; undefined for a client that waits for ours. */
 export function offerToClient(init: KexInit | undefined): Offer {
   const [[guess = ''] = [], , up = [], down = []] = init?.lists ?? [];
   const offer = offerOf(init && up.filter((name) => down.includes(name)));
   if (!init?.isGuessed || !offer.kex.includes(guess)) return offer;
-  // The client's order decides anyway; what it has guessed is right only if we like it best too.
+  // The client's order decides anyway; a correct guess of it counts only if that exchange is also our first.
   return { ...offer, kex: [guess, ...offer.kex.filter((name) => name !== guess)] };
 }
 
@@ -44,14 +44,14 @@ function offerOf(ciphers: readonly string[] | undefined): Offer {
   return gcm.some((name) => ciphers.includes(name)) ? { ...base, cipher: gcm } : base;
 }
 
-/** The offer to a login node: first what the person's side uses, as packets pass in place between equal ciphers. */
+/** The offer to a login node: the cipher of the person's side first, as packets pass in place between equal ciphers. */
 export function offerToNode(preferred: string): Offer {
   return { ...base, cipher: [preferred, ...base.cipher.filter((name) => name !== preferred)] };
 }
 
 /**
- * A client's KEXINIT in its first bytes, behind the identification line (RFC 4253, sections 4.2 and 7.1). `more` when not all of
- * it is there, undefined when they are something else.
+ * Parses a client's KEXINIT behind its identification line (RFC 4253, sections 4.2 and 7.1). Returns `more` while it
+ * is incomplete, undefined for other bytes.
  */
 export function readFirstInit(bytes: Buffer): KexInit | 'more' | undefined {
   const line = bytes.indexOf(10);

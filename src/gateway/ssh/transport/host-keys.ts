@@ -1,14 +1,14 @@
 /**
- * Rotation of host keys (OpenSSH's PROTOCOL, section 2.5): after a login the gateway announces all its host keys to the client.
- * A client with `UpdateHostKeys` has the gateway prove those that it does not know, and saves them, so that it knows a key
- * before it is used. It forgets a key that is no longer announced.
+ * Rotation of host keys (OpenSSH's PROTOCOL, section 2.5): after a login the gateway announces all its host keys. A
+ * client with `UpdateHostKeys` asks for proofs of those that it does not know and saves them, so that it knows a key
+ * before that is used. It forgets a key that is no longer announced.
  */
 import { signatureBlob } from '../../../lib/ssh/public-key.ts';
 import { type Field, message, SSH, sshString, WireError, type WireReader } from '../../../lib/ssh/wire.ts';
 import type { PrivateKey } from './ssh2.ts';
 
 export const proveRequest = 'hostkeys-prove-00@openssh.com';
-/** A client asks once; signing costs as much as a login. */
+/** Limit on proofs for one connection. A client asks once; signing costs as much as a login. */
 const mostProofs = 4;
 
 export interface HostKeys {
@@ -18,7 +18,7 @@ export interface HostKeys {
   prove(sessionId: Buffer, fields: WireReader): Buffer | undefined;
 }
 
-/** Of one connection. `keys`: the one in use first. */
+/** For one connection. `keys`: the one in use first. */
 export function createHostKeys(keys: readonly PrivateKey[]): HostKeys {
   let proofs = 0;
   return {

@@ -1,7 +1,7 @@
 /**
- * The key exchange mlkem768x25519-sha256 (draft-ietf-sshm-mlkem-hybrid-kex), which a future quantum computer does not
- * undo: X25519 and ML-KEM-768 together. ssh2 does not have it and cannot be extended, so it travels inside ssh2
- * under the name of an exchange that is never offered, and everything that its secret comes from is replaced here.
+ * The post-quantum key exchange mlkem768x25519-sha256 (draft-ietf-sshm-mlkem-hybrid-kex): X25519 and ML-KEM-768
+ * together. ssh2 does not have it and cannot be extended, so here it runs inside ssh2 under the name of an exchange
+ * that is never offered, with every input of the shared secret replaced.
  */
 import {
   createHash,
@@ -22,7 +22,7 @@ const ENCAPSULATION_KEY = 1184;
 const CIPHERTEXT = 1088;
 const POINT = 32;
 
-/** What of ssh2's key exchange is read and replaced. */
+/** The members of ssh2's key exchange that are read and replaced. */
 interface Exchange {
   negotiated: { kex: string };
   hashName: string;
@@ -46,16 +46,16 @@ interface Host {
   _offer: { lists: { kex: { array: string[] }; serverHostKey: { array: string[] } } };
 }
 
-/** The names of an offer as ssh2 is to compare them; what it sends has the real one. */
+/** The names of an offer as ssh2 compares them; the KEXINIT that is sent has the real name. */
 export const asCompared = (names: readonly string[]): string[] =>
   names.map((name) => (name === HYBRID ? ALIAS : name));
 
-/** Teaches one protocol object of ssh2 the exchange, for the first and every later one; returns what reads the KEXINIT that came last. */
+/** Adds the exchange to one protocol object of ssh2, for the first and every later one; returns a getter of the KEXINIT that came last. */
 export function teachHybrid(protocol: object): () => Buffer | undefined {
   const host = protocol as Host;
   let received: Buffer | undefined;
   let packets = host._packetRW.read;
-  // Every payload passes here before ssh2 reads it.
+  // Wraps ssh2's reader: every payload passes here first.
   Object.defineProperty(host._packetRW, 'read', {
     get: () => ({
       read(payload: Buffer) {
@@ -63,7 +63,7 @@ export function teachHybrid(protocol: object): () => Buffer | undefined {
         if (read[0] !== 20) return read;
         received = Buffer.from(read);
         const known = translated(received);
-        // ssh2 must see no guess, or it skips messages by its own rule; this is ours.
+        // Hides the guess from ssh2, which would skip messages by its own rule; ours is applied here.
         host._skipNextInboundPacket = isWrongGuess(known, host._offer);
         known.fill(0, known.length - 5);
         return known;
@@ -80,7 +80,7 @@ export function teachHybrid(protocol: object): () => Buffer | undefined {
     set(next: Exchange | undefined) {
       exchange = next;
       if (!next || !received) return;
-      // Both sides sign what was really sent.
+      // Both sides sign the KEXINIT as it was sent.
       next._remoteKexinit = received;
       if (next.negotiated.kex === ALIAS) replaceSecret(next);
     },
@@ -89,8 +89,8 @@ export function teachHybrid(protocol: object): () => Buffer | undefined {
 }
 
 /**
- * Whether a message follows that was made for another exchange, and is to be left unread (RFC 4253, section 7.1): a guess
- * is right where both sides prefer the same exchange and the same kind of host key. ssh2 compares the exchange alone.
+ * True if the next message is a wrong guess, to be skipped (RFC 4253, section 7.1): a guess is right where both sides
+ * prefer the same exchange and the same kind of host key. ssh2 compares the exchange alone.
  */
 function isWrongGuess(kexInit: Buffer, { lists }: Host['_offer']): boolean {
   const { lists: theirs, isGuessed } = readKexInit(kexInit);
@@ -105,7 +105,7 @@ export interface KexInit {
   isGuessed: boolean;
 }
 
-/** Throws where it is cut. */
+/** Throws on a truncated payload. */
 export function readKexInit(payload: Buffer): KexInit {
   const fields = new WireReader(payload, 17);
   return {
@@ -114,16 +114,16 @@ export function readKexInit(payload: Buffer): KexInit {
   };
 }
 
-/** As ssh2 names the lists of a KEXINIT, in their order. */
+/** ssh2's names of the lists of a KEXINIT, in their order. */
 const names = 'key exchange algorithm,host key format,C->S cipher,S->C cipher,C->S MAC,S->C MAC'.split(',');
 
-/** A fault that ssh2 names, with what the other side offers where nothing of it matches. */
+/** Adds the other side's list to an error of ssh2 that nothing in it matches. */
 export function withOffered(fault: string, init: Buffer | undefined): string {
   const at = names.findIndex((name) => fault.endsWith(`no matching ${name}`));
   return init && at >= 0 ? `${fault}: ${readKexInit(init).lists[at]}`.slice(0, 300) : fault;
 }
 
-/** A KEXINIT in which the exchange has the name that ssh2 knows, and nothing else has. */
+/** A KEXINIT in which the exchange has ssh2's name for it, and no other exchange has. */
 function translated(payload: Buffer): Buffer {
   const fields = new WireReader(payload, 17);
   const names = fields.text().split(',');
@@ -152,7 +152,7 @@ function replaceSecret(exchange: Exchange): void {
 
 interface Half {
   toSend(): Buffer;
-  /** The secret from what the other side sent. Throws when that is not what it should be. */
+  /** Computes the secret from the other side's message. Throws where that is invalid. */
   secret(other: Buffer): Buffer;
 }
 
@@ -171,7 +171,7 @@ export function createQuestion(): Half {
   };
 }
 
-/** The server's half, the other way round; what it sends depends on what it receives. */
+/** The server's half: its message depends on the one that it receives. */
 export function createAnswer(): Half {
   let sent: Buffer = Buffer.alloc(0);
   return {
@@ -187,7 +187,7 @@ export function createAnswer(): Half {
   };
 }
 
-/** A hash of both, and not a number: it goes into the exchange hash as it is. */
+/** A hash of both secrets, not a number: it enters the exchange hash unchanged. */
 const combined = (lattice: Buffer, curve: Buffer) =>
   createHash('sha256').update(lattice).update(curve).digest();
 

@@ -1,20 +1,20 @@
-/** A client's first bytes, buffered until its KEXINIT is known, or until it waits for ours. */
+/** Buffers a client's first bytes until its KEXINIT is complete, or until a timeout, as the client may wait for ours. */
 import { SSH, WireError } from '../../../lib/ssh/wire.ts';
 import { readFirstInit } from './algorithms.ts';
 import type { Barrier } from './barrier.ts';
 import type { KexInit } from './hybrid-kex.ts';
 import type { Protocol } from './ssh2.ts';
 
-/** How long the gateway waits for the KEXINIT of a client before it reads on without it. */
+/** Timeout for the KEXINIT of a client, after which the gateway reads on without it. */
 const OPENING_MS = 500;
 
 export interface Opening {
   feed(chunk: Buffer): void;
-  /** Waits no longer; onOpened is not called. */
+  /** Stops waiting; `onOpened` is not called. */
   stop(): void;
 }
 
-/** `onOpened` is called once, with the KEXINIT where it is known and the bytes so far. */
+/** `onOpened` is called once, with the bytes so far and the KEXINIT if it is complete. */
 export function createOpening(
   barrier: Barrier,
   onOpened: (init: KexInit | undefined, bytes: Buffer) => void,
@@ -34,15 +34,15 @@ export function createOpening(
 }
 
 /**
- * Calls `onMessage` with the client's message of the first key exchange that makes us compute, to go on with at once or
- * later: what comes before it costs little. For a protocol that has just read the other side's version.
+ * Intercepts the client's message of the first key exchange that costs CPU, so that `onMessage` can delay it: earlier
+ * messages cost little. For a protocol that has just read the other side's version.
  */
 export function awaitExchange(protocol: Protocol, onMessage: (goOn: () => void) => void): void {
   const decipher = protocol._decipher;
   const proceed = decipher._onPayload;
   decipher._onPayload = (payload) => {
     if (payload[0] !== SSH.KEX_ECDH_INIT || protocol._skipNextInboundPacket) return proceed(payload);
-    // Without our answer the client has no keys, and nothing more to say.
+    // Without our answer the client has no keys, and nothing more to send.
     decipher._onPayload = () => {
       throw new WireError('a message before the key exchange was answered');
     };

@@ -1,10 +1,10 @@
-/** Collects what is sent during one iteration of the event loop, and writes it at once. */
+/** A send buffer: collects the writes of one iteration of the event loop, and flushes them at once. */
 import { writeSync, writevSync } from 'node:fs';
 import type { Barrier } from './barrier.ts';
 import { hold, holders, release } from './memory.ts';
 import type { ByteStream } from './transport-options.ts';
 
-/** Below this copying into one buffer costs less than a write of many pieces. */
+/** Below this size copying into one buffer costs less than a write of many pieces. */
 const SMALL = 16 * 1024;
 
 export class Outbox {
@@ -34,11 +34,11 @@ export class Outbox {
     this.#bytes += data.length;
     const pieces = this.#pieces;
     const last = pieces.at(-1);
-    // Packets relayed in place lie one behind the other: one piece again.
+    // Packets relayed in place are adjacent in memory: joined into one piece again.
     if (last && last.buffer === data.buffer && last.byteOffset + last.length === data.byteOffset)
       pieces[pieces.length - 1] = Buffer.from(last.buffer, last.byteOffset, last.length + data.length);
     else {
-      // From here on, not from the flush: the next read may come before that.
+      // Held from now on, not from the flush: the next read may come before that.
       hold(data);
       pieces.push(data);
     }
@@ -73,7 +73,7 @@ export class Outbox {
     this.#socket.uncork();
   }
 
-  /** What lies in reused memory is held until the kernel has it. */
+  /** A write from reused memory holds it until the kernel has the bytes. */
   #wait(piece: Buffer): void {
     const isReused = holders(piece) > 0;
     this.#socket.write(piece, isReused ? this.#barrier.guard(() => release(piece)) : undefined);
@@ -87,10 +87,10 @@ function join(pieces: Buffer[], bytes: number): Buffer {
 }
 
 /**
- * Writes what the kernel takes at once, and returns how many bytes that was. Node's streams do the same in the end, at several
- * times the cost of the system call, which every key that a person presses paid twice. None is taken while anything waits in the
- * socket, which keeps its order; where Node does not show the file descriptor; and at errors, which the socket itself reports
- * when it writes.
+ * Writes as many bytes as the kernel takes at once, and returns their number. Node's streams do the same in the end,
+ * at several times the cost of the system call, paid twice for every keystroke. Returns 0 while writes are queued in
+ * the socket, which keeps their order; where Node does not show the file descriptor; and on errors, which the socket
+ * itself reports at its next write.
  */
 export function writeNow(socket: ByteStream, pieces: readonly Buffer[]): number {
   const { fd = -1 } = (socket as { _handle?: { fd?: number } | null })._handle ?? {};
@@ -99,7 +99,7 @@ export function writeNow(socket: ByteStream, pieces: readonly Buffer[]): number 
     const [only] = pieces;
     return pieces.length === 1 && only ? writeSync(fd, only) : writevSync(fd, pieces);
   } catch {
-    // Mostly EAGAIN: it is full.
+    // Mostly EAGAIN: the socket buffer is full.
     return 0;
   }
 }

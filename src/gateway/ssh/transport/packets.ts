@@ -1,23 +1,23 @@
 /**
- * The AEAD packets of one connection, cut out of what is read (`length(4) · body · tag(16)`) and decrypted where they lie, so that
- * they can be encrypted again in place. A packet that lies whole in a chunk is handed out where it lies; one that is split over
- * chunks is put together once, with its head and tag.
+ * Cuts the AEAD packets of one connection (`length(4) · body · tag(16)`) out of read chunks, and decrypts them where
+ * they lie, so that they can be encrypted again in place. A packet that is whole in a chunk is passed on there; one
+ * that is split over chunks is joined once, with its head and tag.
  */
 import { release, take } from './memory.ts';
 import type { Protocol } from './ssh2.ts';
 
 export const TAG = 16;
-/** Before a login: what every implementation must take (RFC 4253, section 6.1). After it: OpenSSH's own maximum. */
+/** Maximum before a login: the size that every implementation must take (RFC 4253, section 6.1). After it: OpenSSH's own maximum. */
 const SMALL_PACKET = 35_000;
 export const LARGE_PACKET = 256 * 1024;
 
-/** Where reading of the chunk goes on after a delivered packet, as ssh2's own ciphers return it. */
+/** The offset at which reading of the chunk continues after a delivered packet, as ssh2's own ciphers return it. */
 export type Further = number | false | undefined;
 
-/** How a direction frames its packets: the block that lengths are a multiple of, and whether the length is encrypted. */
+/** The framing of packets in one direction: the block that lengths are a multiple of, and whether the length is encrypted. */
 export type Framing = 'gcm' | 'chacha' | 'other';
 
-/** Packets can be framed here where the native addon does the cipher. */
+/** The framing of a cipher; `other` where the native addon does not provide the cipher, so that ssh2 frames. */
 export function cipherFraming(cipher: string, made: { _instance?: object }): Framing {
   if (made._instance === undefined) return 'other';
   if (cipher.includes('-gcm')) return 'gcm';
@@ -25,10 +25,10 @@ export function cipherFraming(cipher: string, made: { _instance?: object }): Fra
 }
 
 export class Packets {
-  /** How the other side frames now; `other` while this does not read it. */
+  /** The other side's current framing; `other` while this class does not read it. */
   framing: Framing = 'other';
   max = SMALL_PACKET;
-  /** The packet whose payload is being delivered, as it lies in memory. */
+  /** The packet whose payload is being delivered, in its memory. */
   frame: Buffer | undefined;
   readonly #protocol: Protocol;
   readonly #header = Buffer.alloc(4);
@@ -40,7 +40,7 @@ export class Packets {
     this.#protocol = protocol;
   }
 
-  /** Reads from `from` on; returns where another parser has to go on. Throws where a packet is not right. */
+  /** Reads from offset `from`; returns the offset at which another parser has to continue. Throws on an invalid packet. */
   read(chunk: Buffer, from: number): number {
     let at = from;
     while (at < chunk.length) {
@@ -55,7 +55,7 @@ export class Packets {
     return at;
   }
 
-  /** Returns the next whole packet, or stores what has come of it. */
+  /** Returns the next whole packet, or buffers its part in this chunk. */
   #next(chunk: Buffer, at: number): Buffer | undefined {
     if (this.#partial === undefined) {
       const n = Math.min(4 - this.#headerLength, chunk.length - at);
@@ -66,7 +66,7 @@ export class Packets {
       const total = 4 + this.#bodyLength() + TAG;
       this.#headerLength = 0;
       if (before === 0 && chunk.length - at >= total) return chunk.subarray(at, at + total);
-      // What went before this chunk is in the header: count from where the packet began.
+      // Bytes from before this chunk are in the header: count from the beginning of the packet.
       this.#partial = take(total);
       this.#header.copy(this.#partial);
       this.#partialLength = before;
@@ -80,7 +80,7 @@ export class Packets {
     return whole;
   }
 
-  /** The length field, which GCM sends in the clear and ChaCha20-Poly1305 encrypts by itself. */
+  /** The length field, which GCM sends in the clear and ChaCha20-Poly1305 encrypts separately. */
   #bodyLength(): number {
     const { _instance: cipher, inSeqno } = this.#protocol._decipher;
     const isGcm = this.framing === 'gcm';

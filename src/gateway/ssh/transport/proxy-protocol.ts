@@ -1,6 +1,6 @@
 /**
- * The PROXY protocol, version 2 (haproxy.org, proxy-protocol.txt): a proxy in front of the gateway sends a header first,
- * with the address of the client. It is read from trusted proxies only, and no SSH client begins like this.
+ * The PROXY protocol, version 2 (haproxy.org, proxy-protocol.txt): a proxy in front of the gateway first sends a
+ * header with the client's address. It is read from trusted proxies only; no SSH client begins like this.
  */
 import type { Socket } from 'node:net';
 import { plainAddress } from '../../../lib/source-address.ts';
@@ -10,17 +10,17 @@ import { readChunks } from './reads.ts';
 
 const SIGNATURE = Buffer.from('\r\n\r\n\0\r\nQUIT\n', 'latin1');
 const HEAD = 16;
-/** Addresses take 36 bytes, 216 where they are paths; the rest are notes of the proxy's own. */
+/** Size limit. Addresses take 36 bytes, 216 where they are paths; the rest are extensions of the proxy. */
 const MOST = 1024;
-/** A proxy sends it at once. */
+/** Timeout of a required header, which a proxy sends at once. */
 const REQUIRED_MS = 5_000;
-/** A client that waits for our version first waits this long where there may be a header. */
+/** Timeout of an optional header: delays a client that waits for our version first. */
 const OPTIONAL_MS = 1_000;
 
 export type ProxyHeader =
-  /** `address` is left out where the proxy speaks for itself (LOCAL), or for no address of the Internet. */
+  /** `address` is left out where the proxy connects for itself (LOCAL), or the family is not an Internet one. */
   | { length: number; address?: string }
-  /** Not all there, not one at all, and one that is wrong. */
+  /** An incomplete header, none at all, and an invalid one. */
   | 'more'
   | 'none'
   | 'malformed';
@@ -35,7 +35,7 @@ export function readProxyHeader(bytes: Buffer): ProxyHeader {
   if (bytes.length < length) return 'more';
   if (command === 0) return { length };
   const family = bytes.readUInt8(13);
-  // TCP over IPv4 and IPv6. Other families have no address that we could use.
+  // TCP over IPv4 and IPv6. Other families have no usable address.
   if (family === 0x11) {
     if (length < HEAD + 12) return 'malformed';
     return { length, address: bytes.subarray(HEAD, HEAD + 4).join('.') };
@@ -47,9 +47,9 @@ export function readProxyHeader(bytes: Buffer): ProxyHeader {
 }
 
 /**
- * Reads the header from a socket, and leaves what follows it unread. `onRead` is called once: with the address it names,
- * with undefined where the socket's own counts, or with a refusal, and the connection is to be closed. The socket's errors
- * are the caller's.
+ * Reads the header from a socket, and leaves the bytes after it unread. `onRead` is called once: with the address
+ * from the header, with undefined where the socket's own applies, or with a refusal, after which the caller closes.
+ * The caller handles socket errors.
  */
 export function awaitProxyHeader(
   socket: Socket,
@@ -60,7 +60,7 @@ export function awaitProxyHeader(
   let bytes: Buffer = Buffer.alloc(0);
   let isRead = false;
   const onData = barrier.guard((chunk: Buffer) => {
-    // What a connection that is refused sends on is read like this, too.
+    // Bytes that a refused connection still sends arrive here, too.
     if (isRead) return;
     bytes = Buffer.concat([bytes, chunk]);
     const header = readProxyHeader(bytes);
@@ -88,7 +88,7 @@ export function awaitProxyHeader(
   }
 
   socket.on('end', onGone).on('close', onGone);
-  // Read like this, a socket that is paused is not read ahead.
+  // Reading in this way, a paused socket is not read ahead.
   readChunks(socket, undefined, onData);
   socket.resume();
 }

@@ -1,10 +1,10 @@
 /**
  * Reads a socket into reused memory. Node allocates 64 KiB for each read, unless a socket is made with `onread`. An
- * accepted socket cannot be: it gets the same through the symbols under which Node keeps these options. They are internals
- * of Node, used here alone; where they are missing its bytes come as `data` events.
+ * accepted socket cannot be: it gets the same through the symbols under which Node keeps these options. They are
+ * internals of Node, used here alone; where they are missing its bytes come as `data` events.
  *
- * Idle sockets share one buffer, whose bytes are copied out at once. A socket from which much comes gets a piece of its
- * own, until little comes.
+ * Idle sockets share one buffer, whose bytes are copied out at once. A socket with large reads gets a piece of its
+ * own, until a small read.
  */
 import type { Duplex } from 'node:stream';
 import type { Barrier } from './barrier.ts';
@@ -24,7 +24,7 @@ export function createReads(): Reads {
   const reads: Reads = {
     onChunk() {},
     onread: {
-      // Node asks before the first read and after each.
+      // Node calls this before the first read and after each.
       buffer: () => own ?? common,
       callback(bytesRead) {
         if (own) reads.onChunk(own.subarray(0, bytesRead));
@@ -43,7 +43,7 @@ export function createReads(): Reads {
     release(chunk);
   }
 
-  /** The piece to read into next: not one that has another holder; none after a small read (the common buffer is used). */
+  /** The piece for the next read, never one with another holder; undefined after a small read (the common buffer is used). */
   function next(bytesRead: number): Buffer | undefined {
     const stays = bytesRead >= LARGE;
     if (own && stays && holders(own) === 1) return own;
@@ -52,14 +52,14 @@ export function createReads(): Reads {
   }
 }
 
-/** What `adopt` touches of a socket, by the names of Node's symbols. */
+/** Node's symbols for the socket fields that `adopt` sets. */
 interface Internals {
   kBuffer: symbol;
   kBufferCb: symbol;
   kBufferGen: symbol;
 }
 
-/** Gives `onChunk` all that comes: by the reads that the socket was connected with, or by those it adopts here. */
+/** Passes all chunks to `onChunk`: by the reads that the socket was connected with, or by those it adopts here. */
 export function readChunks(socket: Duplex, connected: Reads | undefined, onChunk: Reads['onChunk']): void {
   const reads = connected ?? createReads();
   reads.onChunk = onChunk;
@@ -68,8 +68,8 @@ export function readChunks(socket: Duplex, connected: Reads | undefined, onChunk
 }
 
 /**
- * From now on an accepted socket is read by `reads`; false where this Node has no such thing. Bytes that have come before
- * are `data` events still, ahead of the others.
+ * Makes an accepted socket use `reads`; returns false where this Node lacks the internals. Bytes received before are
+ * still `data` events, ahead of the others.
  */
 export function adopt(socket: Duplex, { onread }: Reads): boolean {
   const symbols = internalsOf(socket);
@@ -82,12 +82,12 @@ export function adopt(socket: Duplex, { onread }: Reads): boolean {
     [symbols.kBufferGen]: onread.buffer,
   });
   handle.useUserBuffer(memory);
-  // Node reads ahead of a pause; what is read now would overtake what came before.
+  // Node reads ahead of a pause; a read now would overtake earlier bytes.
   if (socket.isPaused()) socket.pause();
   return true;
 }
 
-/** Undefined unless each of them is there. */
+/** Undefined unless this Node has all of them. */
 function internalsOf(socket: Duplex): Internals | undefined {
   const own = Object.getOwnPropertySymbols(socket);
   const named = (name: string) => own.find((symbol) => symbol.description === name);
@@ -98,13 +98,13 @@ function internalsOf(socket: Duplex): Internals | undefined {
 const FULL_CHUNK = 64 * 1024;
 
 /**
- * When a socket is read: not while its other side is full, and after a full chunk not before the other sockets have been
- * read. libuv reads one socket up to 32 times in a row, which delayed a keystroke by milliseconds during a copy; one read
- * at a time costs a single copy a tenth of its speed.
+ * Back-pressure and fairness of reads: a socket is not read while its other side is full, nor after a full chunk
+ * before the other sockets have been read. libuv reads one socket up to 32 times in a row, which delayed a keystroke
+ * by milliseconds during a copy; one read at a time costs a single copy a tenth of its speed.
  */
 export interface Reading {
   hold(held: boolean): void;
-  /** Reads nothing for as long, then calls `goOn` and reads on. At once where there is nothing to wait for. */
+  /** Pauses reading for `ms`, then calls `goOn` and reads on; at once where `ms` is not positive. */
   delay(ms: number, goOn: () => void): void;
   onChunk(length: number): void;
 }

@@ -73,16 +73,16 @@ export interface Offer {
 export interface ProtocolOptions {
   ident: string;
   offer: Offer;
-  /** Server only. */
+  /** Server only: announces support of security keys. */
   hostKey?: PrivateKey;
   /** Server only: whether it says that it takes security keys. */
   securityKeys?: boolean | undefined;
-  /** Client only: whether this public host key blob is the one expected. */
+  /** Client only: returns true for the expected public host key blob. */
   verifyHostKey?(blob: Buffer): boolean;
   onHeader(software: string): void;
   onWrite(data: Buffer): void;
   onError(text: string): void;
-  /** A disconnect during a key exchange; afterwards it is a message like others. */
+  /** A disconnect during a key exchange; later ones are delivered as messages. */
   onDisconnect(text: string): void;
   onHandshakeComplete(negotiated: Negotiated): void;
 }
@@ -108,7 +108,7 @@ export function createProtocol(options: ProtocolOptions): Protocol {
     onHandshakeComplete: options.onHandshakeComplete,
   });
   const lastInit = teachHybrid(protocol);
-  // At an error ssh2 disconnects without a reason and drops its keys; the transport sends the reason first.
+  // On an error ssh2 disconnects without a reason and drops its keys; the transport sends the reason first.
   const destruct = protocol._destruct.bind(protocol);
   protocol.disconnect = () => {};
   protocol._destruct = () => {};
@@ -118,12 +118,12 @@ export function createProtocol(options: ProtocolOptions): Protocol {
   return protocol;
 }
 
-/** Listed as sshd does where it takes no RSA key: without one of them paramiko gives up at an RSA key, in place of trying the next. */
+/** Announced although no RSA key is accepted, as sshd does: without one of them paramiko stops at an RSA key instead of trying the next. */
 const rsaAlgorithms = ['rsa-sha2-512', 'rsa-sha2-256', 'ssh-rsa'];
 
 /**
- * Sends our own EXT_INFO (RFC 8308) instead of ssh2's, which lists DSA and mistypes one name. A client that reads it may hide
- * the timing of keystrokes by pings.
+ * Sends our own EXT_INFO (RFC 8308) instead of ssh2's, which lists DSA and mistypes one name. The ping extension lets
+ * a client hide the timing of keystrokes.
  */
 function sendOwnExtensions(protocol: Protocol, algorithms: readonly string[]): void {
   const complete = protocol._onHandshakeComplete;
@@ -142,7 +142,7 @@ function sendOwnExtensions(protocol: Protocol, algorithms: readonly string[]): v
   };
 }
 
-/** What a side offers, with the markers of strict key exchange and of extension negotiation (RFC 8308). */
+/** The KEXINIT lists of a side, with the markers of strict key exchange and of extension negotiation (RFC 8308). */
 export function kexLists(offer: Offer, server: boolean): object {
   const markers = server ? ['kex-strict-s-v00@openssh.com'] : ['ext-info-c', 'kex-strict-c-v00@openssh.com'];
   const direction = { cipher: offer.cipher, mac: offer.mac, compress: ['none'], lang: [] };
@@ -165,7 +165,7 @@ export function readPrivateKey(text: string): PrivateKey {
   return key;
 }
 
-/** The first of them is the one that is used. */
+/** The key in use is the first. */
 export function readPrivateKeys(texts: readonly string[]): [PrivateKey, ...PrivateKey[]] {
   const [first = '', ...others] = texts;
   return [readPrivateKey(first), ...others.map(readPrivateKey)];

@@ -1,7 +1,8 @@
 /**
- * One side of the gateway: an SSH transport (RFC 4253) on a socket, by ssh2's Protocol. It delivers decrypted messages
- * and sends others; it does not know what they mean. It adds to ssh2: a relayed packet is encrypted again in the memory
- * it arrived in (AEAD ciphers), what one chunk causes goes out in one write, and what waits is counted.
+ * One side of the gateway: an SSH transport (RFC 4253) on a socket, by ssh2's Protocol. It delivers decrypted
+ * messages and sends others; it does not know what they mean. It adds to ssh2: a relayed packet is encrypted again in
+ * the memory it arrived in (AEAD ciphers), the output that one chunk causes goes out in one write, and queued bytes
+ * are counted.
  */
 import { messageOf } from '../../../lib/error-message.ts';
 import { DISCONNECT, isOfExchange, message, SSH, WireError, WireReader } from '../../../lib/ssh/wire.ts';
@@ -17,23 +18,23 @@ import { createReading, type Reading, readChunks } from './reads.ts';
 import { createProtocol, kexLists, type Negotiated, type Protocol } from './ssh2.ts';
 import type { ByteStream, End, TransportOptions } from './transport-options.ts';
 
-/** OpenSSH's client sends `eow` and `no-more-sessions` only to a server that begins with this, and so does sshd. */
+/** OpenSSH's client and sshd send `eow` and `no-more-sessions` only to a peer whose version begins with this. */
 export const IDENT = 'OpenSSH_9.9 Andromeda';
-/** Before a login no client needs more: a dozen keys, each offered and proven, are a tenth of it. It bounds the answers too. */
+/** Limit on bytes before a login: ten times a dozen keys, each offered and proven. It limits the answers too. */
 const MOST_BEFORE_LOGIN = 256 * 1024;
 const LINGER_MS = 500;
 
 export class Transport {
-  /** Every message that is not the transport's own. Set by the login, then by the relay. */
+  /** Handles every message that is not the transport's own. Set by the login, then by the relay. */
   onMessage: (payload: Buffer) => void = () => {};
   onEnd: (end: End) => void = () => {};
-  /** Called when what waits has fallen under the bound again. */
+  /** Called when the queued bytes fall below the limit again. */
   onDrained: () => void = () => {};
   lastHeard = performance.now();
   lastAsked = 0;
   /** The version of the other side, after "SSH-2.0-". */
   software = '';
-  /** The beginning of what it sent, as text: an sshd that refuses a connection says why before anything of SSH. */
+  /** The first bytes received, as text: an sshd that refuses a connection says why before its version. */
   greeting = '';
 
   readonly #options: TransportOptions;
@@ -45,16 +46,16 @@ export class Transport {
   readonly #kexPayload: (payload: Buffer) => Further;
   #opening: Opening | undefined;
   #out: Framing = 'other';
-  /** Whether the person has logged in; until then little is taken and little answered. */
+  /** True after the login; until then little is read and little answered. */
   #trusted = false;
   #received = 0;
-  /** Bytes that wait for the end of a key exchange. */
+  /** Bytes queued for the end of a key exchange. */
   #queued = 0;
   #sinceRekey = 0;
   #keyedAt = performance.now();
   #rekeyTimer: NodeJS.Timeout | undefined;
   #full = false;
-  /** Answers to the other side's own messages wait, and it does not read them. */
+  /** True while too many answers to the other side's own messages are queued, because it does not read them. */
   #unread = false;
   #paused = false;
   #ready = false;
@@ -89,12 +90,12 @@ export class Transport {
     if (options.hostKey) this.#opening = createOpening(barrier, (...known) => this.#open(...known));
   }
 
-  /** What both sides' signatures are bound to (RFC 4253, section 7.2). */
+  /** The session identifier, which both sides' signatures cover (RFC 4253, section 7.2). */
   get sessionId(): Buffer {
     return this.#protocol._kex.sessionID;
   }
 
-  /** Whether more than the bound waits to be sent. */
+  /** True while more bytes than the limit are queued. */
   get full(): boolean {
     return this.#full;
   }
@@ -111,13 +112,13 @@ export class Transport {
     return this.#protocol._kexinit !== undefined;
   }
 
-  /** To be called after the login: larger packets are taken from now on, any number of them, new keys and pings. */
+  /** Called after the login: allows larger packets, any number of bytes, rekeying and pings. */
   trust(): void {
     this.#trusted = true;
     this.#packets.max = LARGE_PACKET;
   }
 
-  /** New keys where the present ones are older than this (RFC 4253, section 9). */
+  /** Starts a rekey where the keys are older than `ageMs` (RFC 4253, section 9). */
   renewKeys(now: number, ageMs: number): void {
     if (this.#ended || !this.#ready || this.#exchangesKeys || this.#isHeld || now - this.#keyedAt < ageMs)
       return;
@@ -140,7 +141,7 @@ export class Transport {
   }
 
   /**
-   * Sends on the message that `from` is delivering just now, in place where both ciphers frame alike: afterwards
+   * Forwards the message that `from` is delivering, encrypted in place where both ciphers frame alike: afterwards
    * `payload` holds ciphertext.
    */
   forward(from: Transport, payload: Buffer): void {
@@ -164,7 +165,7 @@ export class Transport {
     this.#write(frame);
   }
 
-  /** Stops reading until resume(). Chunks that are being read are still delivered. */
+  /** Stops reading until resume(). Chunks that are already read are still delivered. */
   pause(): void {
     if (this.#paused) return;
     this.#paused = true;
@@ -178,12 +179,12 @@ export class Transport {
     this.#hold();
   }
 
-  /** Sends the reason (SSH_MSG_DISCONNECT), lets it be sent for `lingerMs` at most, and closes. onEnd is not called. */
+  /** Sends the reason (SSH_MSG_DISCONNECT), waits at most `lingerMs` for the other side to read it, and closes. onEnd is not called. */
   close(reason: number, text: string, lingerMs: number): void {
     if (this.#ended) return;
     this.onEnd = () => {};
-    // During a key exchange this goes ahead of the queue, as ssh2's own disconnect does.
-    // Between NEWKEYS and NEWKEYS neither the old keys nor the new ones would be understood.
+    // During a key exchange the disconnect goes ahead of the queue, as ssh2's own does. Between our NEWKEYS and the
+    // peer's it would understand neither the old keys nor the new ones.
     if (this.#ready || !this.#protocol._kex?._sentNEWKEYS) this.#seal(disconnectMessage(reason, text));
     this.#finish({ by: 'us', text }, lingerMs);
   }
@@ -195,7 +196,7 @@ export class Transport {
     const onChunk = guard((chunk: Buffer) => this.#feed(chunk));
     const onDrain = guard(() => this.#measure());
     const onClosed = guard(() => this.#finish({ by: 'network', text: 'connection closed' }));
-    // First of all: a socket without it throws its errors at the process.
+    // First of all: a socket without an `error` listener throws its errors at the process.
     socket.on('error', onError).on('drain', onDrain).on('close', onClosed).on('end', onClosed);
     readChunks(socket, this.#options.reads, onChunk);
     socket.setNoDelay(true);
@@ -209,14 +210,14 @@ export class Transport {
     if (!this.#trusted && this.#received > MOST_BEFORE_LOGIN) this.#failProtocol('too much before the login');
     else if (this.#opening) this.#opening.feed(chunk);
     else {
-      // Before the login much is kept: the beginning of a version, what is signed, what is to be decided.
+      // Before the login many parts are kept: the beginning of a version, signed data, requests in the queue.
       const kept = this.#trusted ? chunk : toKeep(chunk);
       this.#attempt(() => this.#protocol.parse(kept, 0, kept.length));
       this.#reading.onChunk(chunk.length);
     }
   }
 
-  /** The client's KEXINIT is known, or will not be before ours: settles the offer and starts to read. */
+  /** Settles the offer and starts to read, once the client's KEXINIT is known or will only follow ours. */
   #open(init: KexInit | undefined, bytes: Buffer): void {
     this.#opening = undefined;
     if (this.#ended) return;
@@ -232,7 +233,7 @@ export class Transport {
     }
   }
 
-  /** The other side broke the protocol: reports it and ends. */
+  /** Reports a protocol error of the other side, and ends. */
   #failProtocol(text: string): void {
     this.#fail(DISCONNECT.PROTOCOL_ERROR, 'protocol error', { by: 'protocol', text });
   }
@@ -276,7 +277,7 @@ export class Transport {
     this.#options.onReady(negotiated);
   }
 
-  /** RFC 4344, section 3: new keys before a cipher has seen too much. Half as much again may pass while we are held back. */
+  /** RFC 4344, section 3: rekeys before a cipher has processed too many bytes. Half as many again may pass while reading is held. */
   #count(bytes: number): void {
     this.#sinceRekey += bytes;
     const most = this.#options.limits.rekeyBytes * (this.#isHeld ? 1.5 : 1);
@@ -286,7 +287,7 @@ export class Transport {
     this.#hold();
   }
 
-  /** A key exchange reads on, as both sides may wait for one, and all until their KEXINIT: while held back we begin none. */
+  /** Reads on during a key exchange, as both sides may wait for one, and until the peer's KEXINIT; while reading is held we start none. */
   #hold(): void {
     this.#reading.hold(this.#isHeld && !this.#exchangesKeys);
   }
@@ -305,9 +306,8 @@ export class Transport {
   }
 
   /**
-   * A key exchange after the first. ssh2 takes nothing else while one runs; OpenSSH does, and asyncssh needs it: it
-   * sends IGNORE, and the message that made it ask for new keys. Strictness is for the first exchange alone
-   * (OpenSSH's PROTOCOL, 1.10).
+   * A rekey. ssh2 accepts no other message while one runs; OpenSSH does, and asyncssh needs it: it sends IGNORE, and
+   * the message that made it ask for new keys. Strictness is for the first exchange alone (OpenSSH's PROTOCOL, 1.10).
    */
   #onKeyExchange(type: number, payload: Buffer): Further {
     if (!this.#trusted) throw new WireError('a second key exchange before the login');
@@ -316,7 +316,7 @@ export class Transport {
     if (type !== SSH.KEXINIT) return further;
     const text = 'The key exchange took too long.';
     const onLate = () => this.#fail(DISCONNECT.KEY_EXCHANGE_FAILED, text, { by: 'protocol', text });
-    // From the peer's own KEXINIT on: a suspended client leaves ours unanswered for as long as it sleeps.
+    // Timed from the peer's own KEXINIT on: a suspended client leaves ours unanswered for as long as it sleeps.
     this.#rekeyTimer = this.#options.barrier.after(this.#options.limits.rekeyGraceMs, onLate);
     const decipher = this.#protocol._decipher;
     this.#hold();
@@ -365,7 +365,7 @@ export class Transport {
     const waiting = this.#outbox.waiting + this.#queued;
     const { backlogBytes, backlogHardBytes } = this.#options.limits;
     if (waiting > backlogHardBytes) return this.#failProtocol('does not read what it asks for');
-    // What is relayed stops at the bound. Twice as much is answers: no more is read until they have been.
+    // Relayed bytes stop at the limit. Twice as many are answers: reading stops until the peer has read those.
     const unread = waiting > 2 * backlogBytes;
     if (unread !== this.#unread) {
       this.#unread = unread;
@@ -379,13 +379,13 @@ export class Transport {
 
   #finish(end: End, lingerMs = LINGER_MS): void {
     if (this.#ended) return;
-    // Before anything else: what follows may find that too much waits, which is an end too.
+    // Before anything else: the flush below may find too many queued bytes, which would end it again.
     this.#ended = true;
     this.#opening?.stop();
     clearTimeout(this.#rekeyTimer);
     const [socket, { barrier }] = [this.#socket, this.#options];
     barrier.after(lingerMs, () => socket.destroy());
-    // Not within ssh2's own parsing: it still holds the ciphers.
+    // Not within ssh2's own parsing, which still uses the ciphers.
     setImmediate(barrier.guard(() => this.#protocol.cleanup()));
     this.#outbox.flush();
     socket.end();
