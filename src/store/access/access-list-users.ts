@@ -1,5 +1,5 @@
 /**
- * The people on the access lists of an organization's clusters. There is one such list an organization, in versions: a
+ * The people on the access lists of an organization's clusters. There is one list per organization, in versions: a
  * change of one person writes one row and raises the version, and the generation of every cluster's list with it.
  */
 import { type AccessListUser, accessListUser, isSameEntry } from '../../domain/access/manifest.ts';

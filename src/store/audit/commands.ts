@@ -121,7 +121,7 @@ async function append(store: Store, entry: AuditEntry): Promise<void> {
   await store.write((tx) => appendAuditEntry(tx, entry)).catch(() => {});
 }
 
-/** A Business write: what it is, who may do it, and the change. */
+/** A Business write: its operation, its permission check, and the change. */
 export interface Command<T, Found = void> {
   operation: string;
   /** Path parameters and body, in a settled order: a replay has the same. */

@@ -65,9 +65,9 @@ export interface Connections extends Reading, AsyncDisposable {
 export interface Others {
   /** Announces the changes of a transaction to them once it is committed. */
   announce(db: Transaction<Schema>, changes: readonly Change[]): void;
-  /** Sends a message to those that run now; resolves when the database has it. */
+  /** Sends a message to the servers that run now; resolves when the database has it. */
   send(topic: string, body: object): Promise<void>;
-  /** Receives what they send. To be called once, before any query. */
+  /** Receives their changes and messages. Must be called once, before any query. */
   listen(listeners: {
     onChanges(changes: readonly Change[]): void;
     onMessage(topic: string, body: unknown, from: string): void;

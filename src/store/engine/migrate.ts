@@ -30,7 +30,7 @@ export function schemaState(made: readonly string[], known: KnownSchema = own): 
 
 export const ancientText = 'was written by a version of Andromeda before 0.3.0, which this one cannot read';
 
-/** `name`: what the database is called in messages. */
+/** `name`: the name of the database in messages. */
 export function refuseAncient(name: string): DomainError {
   return new DomainError(
     'invalid_state',
@@ -66,8 +66,8 @@ export interface MigrateOptions {
 }
 
 /**
- * Makes the migrations that are missing, all of them or none: they and the list of them are one transaction. `name`: what the
- * database is called in messages.
+ * Runs the missing migrations, all or none: they and the list of them are one transaction. `name`: the name of the
+ * database in messages.
  */
 export async function migrate(
   db: Kysely<Schema>,

@@ -228,7 +228,7 @@ const lastEndOf = prepared((db, organizationId: string, at: string) =>
     .limit(1),
 );
 
-/** The permissions (`p`) that were not taken away, also those that ended by themselves. One may be there by hand and by rules. */
+/** The permissions (`p`) that were not taken away, ended ones included. A key can have a row by hand and one by rules. */
 function openPermissions(db: Reader) {
   return db.selectFrom('holdings as p').where('p.kind', '=', 'permission').where('p.ended_at', 'is', null);
 }

@@ -70,7 +70,7 @@ interface PeopleCount {
 
 const mostNamed = 20;
 
-/** Active people who last signed in then. */
+/** Active people whose last sign-in is between these times (RFC 3339). */
 export async function findSignedInBetween(db: Reader, after: string, until: string): Promise<PeopleCount> {
   const rows = await db
     .selectFrom('users')
@@ -84,7 +84,7 @@ export async function findSignedInBetween(db: Reader, after: string, until: stri
   return concerned(rows.map(({ id }) => id));
 }
 
-/** Active people with an active key that was registered then. */
+/** Active people with an active key that was registered between these times (RFC 3339). */
 export async function findRegisteredBetween(db: Reader, after: string, until: string): Promise<PeopleCount> {
   const rows = await db
     .selectFrom('ssh_keys as k')
@@ -104,7 +104,7 @@ function concerned(ids: readonly string[]): PeopleCount {
   return { people: ids.length, userIds: ids.slice(0, mostNamed) };
 }
 
-/** The installation itself, owner of what files make. It cannot sign in. */
+/** The installation itself, which owns what lab files make. It cannot sign in. */
 export const systemUserId = 'user_00000000000000000000000000';
 const systemEmail = 'installation@andromeda.invalid';
 

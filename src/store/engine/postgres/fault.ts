@@ -84,7 +84,7 @@ export function failureToBegin(error: unknown): unknown {
   return error;
 }
 
-/** Whether a write failed because it did not begin: others that wait for the same lock would only wait again. */
+/** Whether a write failed because it did not begin: others that wait to begin would only wait again. */
 export function isOfBegin(error: unknown): boolean {
   return error instanceof Error && ofBegin.has(error);
 }

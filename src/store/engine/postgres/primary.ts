@@ -78,10 +78,10 @@ export class Primary {
     for (const session of this.#sessions.keys()) session.destroy();
   }
 
-  /** Asks the hosts that are not in use what they are: one may have taken over, or take writes as a former primary. */
+  /** Checks the hosts that are not in use: one may have taken over, or take writes as a former primary. */
   async askOthers(): Promise<void> {
     const { hosts } = this.#target;
-    // A single host says what it is when it is connected to.
+    // A single host is checked when it is connected to.
     if (hosts.length < 2) return;
     const used = new Set([...this.#sessions.values()].map(({ address }) => address));
     const others = hosts.filter((host) => !used.has(addressOf(host)));
