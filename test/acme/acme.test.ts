@@ -1,21 +1,30 @@
-/** Certificates that the service obtains by itself, from an authority that really asks. */
+/** Certificates that the service obtains by itself, from an authority that really asks: alone, and with others of its names. */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { X509Certificate } from 'node:crypto';
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { request } from 'node:http';
+import { createServer, request } from 'node:http';
 import { get } from 'node:https';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { connect } from 'node:tls';
+import { stringify } from 'yaml';
 import { createLogger } from '../../src/lib/log.ts';
-import { type Acme, createAcme } from '../../src/service/certificates/index.ts';
+import { type Acme, type AnsweredChallenge, createAcme } from '../../src/service/certificates/index.ts';
+import {
+  type CertificateOfAll,
+  renewalAt,
+  retryAfter,
+  takeOrOrder,
+} from '../../src/service/certificates/renewal.ts';
 import { listenHere } from '../http/support.ts';
 import { startTestAcme, type TestAcme } from '../support/acme.ts';
-import { eventually } from '../support/app.ts';
+import { becomes, eventually } from '../support/app.ts';
 import { createAuthority } from '../support/certificate.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { freePorts } from '../support/ports.ts';
+import { program, runProgram } from '../support/program.ts';
 
 const dayMs = 86_400_000;
 const hosts = ['gpu.physics.example', 'login.physics.example'];
@@ -284,4 +293,183 @@ test('with Pebble in its strict mode: an order and a renewal', {
   service.acme.begin();
   await until(service, 'acme.obtained', 2);
   assert.equal(events(service, 'acme.failed').length, 0);
+});
+
+const host = 'gpu.physics.example';
+
+const untilLogged = (service: { log: string }, event: string, count = 1) =>
+  eventually(
+    async () => service.log.split(`"event":"${event}"`).length - 1,
+    (found) => found >= count,
+  );
+
+/** What `/readyz` answers a client who trusts these. */
+function readiness(port: number, ca: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    get({ host: '127.0.0.1', port, servername: host, ca, path: '/readyz', agent: false }, (response) => {
+      response.resume();
+      resolve(String(response.statusCode));
+    }).on('error', reject);
+  });
+}
+
+test('from nothing to a service with a certificate; a reload keeps it; `check` and a stop', async (t) => {
+  using directory = temporaryDirectory();
+  using place = temporaryDirectory();
+  await using authority = await startTestAcme(place.path);
+  const [platform = 0, http = 0, business = 0, gateway = 0, issuer = 0] = await freePorts(5);
+  authority.ports = { http, tls: platform };
+  authority.fault = 'refuses names';
+  writeFileSync(join(directory.path, 'ca.pem'), authority.ca);
+  const url = (port: number) => ({
+    ...{ listen: `127.0.0.1:${port}`, tls: 'acme' },
+    url: `https://${host}:${port}`,
+  });
+  const settings = {
+    dataDir: './data',
+    platform: url(platform),
+    business: url(business),
+    gateway: { listen: `127.0.0.1:${gateway}` },
+    identity: { embedded: url(issuer) },
+    acme: {
+      ...{ agreeToTerms: true, ca: 'ca.pem', directory: authority.directory, listen: `127.0.0.1:${http}` },
+    },
+  };
+  const file = join(directory.path, 'andromeda.yaml');
+  writeFileSync(file, stringify(settings));
+  const child = spawn(program, ['serve', '--config', file], { stdio: ['ignore', 'ignore', 'pipe'] });
+  t.after(() => child.kill('SIGKILL'));
+  const service = { child, log: '', exited: new Promise((resolve) => child.once('exit', resolve)), file };
+  child.stderr.setEncoding('utf8').on('data', (part) => {
+    service.log += part;
+  });
+  await untilLogged(service, 'serve.ready');
+  await untilLogged(service, 'acme.failed');
+  assert.match(service.log, /"event":"acme\.waiting".*Nobody can connect over HTTPS until then/);
+  await assert.rejects(readiness(platform, authority.root));
+  const { out: stdout } = await runProgram('check', '--config', service.file);
+  assert.match(
+    stdout,
+    /^warn +certificate +There is none yet for gpu\.physics\.example\. The service obtains it from 127/m,
+  );
+  assert.match(
+    stdout,
+    /^warn +certificate +No certificate could be obtained from .* is not for us\. It is tried again at /m,
+  );
+  const doctor = await runProgram('doctor', '--config', service.file);
+  assert.match(
+    doctor.out,
+    /^wrong +service +It runs, and nobody can connect .* until it has its certificate\.$/m,
+  );
+  assert.doesNotMatch(doctor.out, /restart it/);
+
+  authority.fault = 'none';
+  // As an operator does who does not want to wait.
+  writeFileSync(join(directory.path, 'data/keys/acme.json'), '{}');
+  service.child.kill('SIGHUP');
+  await untilLogged(service, 'acme.obtained');
+  assert.equal(await readiness(platform, authority.root), '200');
+  const asked = authority.requests.get('new-order');
+  service.child.kill('SIGHUP');
+  await untilLogged(service, 'serve.ready', 3);
+  assert.equal(await readiness(platform, authority.root), '200');
+  assert.equal(authority.requests.get('new-order'), asked);
+  service.child.kill('SIGTERM');
+  assert.equal(await service.exited, 0, service.log);
+});
+
+test('a server answers the question that another one is asked about a name that both have', async () => {
+  using directory = temporaryDirectory();
+  let hear: (challenge: AnsweredChallenge) => void = () => {};
+  const acme = createAcme({
+    directory: 'https://127.0.0.1:1/directory',
+    email: undefined,
+    hosts: ['a.example'],
+    authority: undefined,
+    externalAccount: undefined,
+    dataDir: directory.path,
+    origins: ['https://a.example'],
+    log: createLogger('silent'),
+    now: Date.now,
+    others: {
+      announce: async () => {},
+      hear(listener) {
+        hear = listener;
+        return () => {};
+      },
+      certificate: { find: async () => undefined, ordering: () => undefined },
+    },
+  });
+  const server = createServer(acme.handler);
+  await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
+  try {
+    const { port } = server.address() as AddressInfo;
+    const ask = async (token: string) => {
+      const path = `/.well-known/acme-challenge/${token}`;
+      const response = await fetch(`http://127.0.0.1:${port}${path}`);
+      return `${response.status} ${await response.text()}`;
+    };
+    hear({ token: 'ours', host: 'a.example', keyAuthorization: 'ours.thumbprint' });
+    hear({ token: 'other', host: 'b.example', keyAuthorization: 'other.thumbprint' });
+    await becomes(() => ask('ours'), '200 ours.thumbprint');
+    assert.match(await ask('other'), /^404 /, 'a name that this server does not have');
+  } finally {
+    acme.stop();
+    server.closeAllConnections();
+    await new Promise((done) => server.close(done));
+  }
+});
+
+test('one server orders, the others take that; another name, and one that is due, is ordered anew', async () => {
+  const authority = createAuthority();
+  let kept: Awaited<ReturnType<CertificateOfAll['find']>>;
+  const all = (orders: boolean): CertificateOfAll => ({
+    find: async () => kept,
+    ordering() {
+      if (!orders) return undefined;
+      return {
+        account: (make) => make(),
+        async keep(certificate) {
+          kept = certificate;
+        },
+      };
+    },
+  });
+  let orders = 0;
+  let days = 0;
+  const obtain = (hosts: string[], mayOrder = true, signal = new AbortController().signal) => {
+    const options = { directory: 'https://ca.example/dir', hosts, now: () => Date.now() + days * dayMs };
+    const order = async () => {
+      orders += 1;
+      const { cert, key } = authority.issue('server');
+      return Buffer.from(`${cert}${key}`);
+    };
+    return takeOrOrder(all(mayOrder), options, order, signal);
+  };
+  const over = AbortSignal.abort();
+  await assert.rejects(obtain(['a.example'], false, over), /the server that orders it has not obtained it/);
+  const first = await obtain(['a.example']);
+  assert.deepEqual(await obtain(['a.example'], false, over), first);
+  assert.deepEqual(await obtain(['a.example']), first);
+  assert.equal(orders, 1);
+  assert.notDeepEqual(await obtain(['b.example']), first);
+  assert.equal(orders, 2);
+  days = 1;
+  await obtain(['b.example']);
+  assert.equal(orders, 3);
+});
+
+test('renewed at two thirds of the life, spread over a hundredth', () => {
+  const life = { beginsAt: 0, endsAt: 90 };
+  assert.equal(renewalAt(life, 0), 60);
+  assert.equal(renewalAt(life, 1), 60.9);
+});
+
+test('failures wait a minute, then twice as long each, six hours at most; and as long as the authority asks, a week at most', () => {
+  assert.equal(retryAfter(1, 1), 64_000);
+  assert.equal(retryAfter(2, 1), 128_000);
+  assert.equal(retryAfter(1, 0), 32_000);
+  assert.equal(retryAfter(1000, 1), 6 * 3_600_000);
+  assert.equal(retryAfter(1, 1, 3_600_000), 3_600_000);
+  assert.equal(retryAfter(1, 1, Number.MAX_VALUE), 7 * 24 * 3_600_000);
 });

@@ -1,5 +1,12 @@
 /** What people of an organization, whose owner is Ada, do with each other over the API; they are called by their names. */
-import type { Reply, TestApp } from '../support/app.ts';
+import type { Lab, LabMember } from '../../src/domain/clusters/lab.ts';
+import { physics, type Reply, type TestApp } from '../support/app.ts';
+
+/** The organization and its clusters, with these members alone. */
+export const physicsOf = (...members: LabMember[]): Lab => ({
+  ...physics,
+  organizations: [{ slug: 'physics', name: 'Physics', members }],
+});
 
 export async function organizationOf(service: TestApp) {
   const org: string = (await service.business('/me', { as: 'ada' })).body.default_org_id;

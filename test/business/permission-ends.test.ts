@@ -1,7 +1,6 @@
 /** Permissions that end by themselves: set, shown, extended, over at their time, and what they still take then. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Lab } from '../../src/domain/clusters/lab.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { announceEnds } from '../../src/service/compose/permission-ends.ts';
 import { updateMemberPermissions } from '../../src/store/organizations/membership-changes.ts';
@@ -9,25 +8,21 @@ import { findOrganizationBySlug } from '../../src/store/organizations/organizati
 import { alpha, becomes, beta, eventually, physics, startTestApp } from '../support/app.ts';
 import { refused } from '../support/refused.ts';
 import { everyKind, openTestStore, userId } from '../support/store.ts';
-import { organizationOf } from './organization.ts';
+import { organizationOf, physicsOf } from './organization.ts';
 
 const day = 86_400_000;
 const both = ['clusters.read', 'clusters.ssh'];
 
-const max = { email: 'max@physics.example', role: 'member' as const, username: 'max' };
-const lab: Lab = {
-  ...physics,
-  organizations: [
-    {
-      ...{ slug: 'physics', name: 'Physics' },
-      members: [
-        { email: 'ada@physics.example', role: 'owner', username: 'ada' },
-        { ...max, permissions: ['members.manage', 'clusters.ssh'] },
-        { email: 'bob@physics.example', role: 'member', username: 'bob' },
-      ],
-    },
-  ],
-};
+const lab = physicsOf(
+  { email: 'ada@physics.example', role: 'owner', username: 'ada' },
+  {
+    email: 'max@physics.example',
+    role: 'member',
+    username: 'max',
+    permissions: ['members.manage', 'clusters.ssh'],
+  },
+  { email: 'bob@physics.example', role: 'member', username: 'bob' },
+);
 
 const heldBy = (one: { permissions: string[]; expires_at?: object }) => [one.permissions, one.expires_at];
 

@@ -1,26 +1,21 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { effectivePermissions, permissionCatalog } from '../../src/domain/access/permission.ts';
-import type { Lab } from '../../src/domain/clusters/lab.ts';
-import { alpha, becomes, physics, startTestApp } from '../support/app.ts';
+import { alpha, becomes, startTestApp } from '../support/app.ts';
 import { refused } from '../support/refused.ts';
-import { organizationOf } from './organization.ts';
+import { organizationOf, physicsOf } from './organization.ts';
 
-const max = { email: 'max@physics.example', role: 'member' as const, username: 'max' };
-const lab: Lab = {
-  ...physics,
-  organizations: [
-    {
-      ...{ slug: 'physics', name: 'Physics' },
-      members: [
-        { email: 'ada@physics.example', role: 'owner', username: 'ada' },
-        { email: 'amy@physics.example', role: 'admin', username: 'amy' },
-        { ...max, permissions: ['members.manage', 'clusters.ssh'] },
-        { email: 'bob@physics.example', role: 'member', username: 'bob' },
-      ],
-    },
-  ],
-};
+const lab = physicsOf(
+  { email: 'ada@physics.example', role: 'owner', username: 'ada' },
+  { email: 'amy@physics.example', role: 'admin', username: 'amy' },
+  {
+    email: 'max@physics.example',
+    role: 'member',
+    username: 'max',
+    permissions: ['members.manage', 'clusters.ssh'],
+  },
+  { email: 'bob@physics.example', role: 'member', username: 'bob' },
+);
 
 test('permissions', async () => {
   await using service = await startTestApp({ lab });

@@ -27,6 +27,9 @@ export function taken(requests: Seen[]): string[] {
   return requests.splice(0).map(({ method, url, body }) => `${method} ${url} ${body}`.trim());
 }
 
+/** Those that are no reads. */
+export const changesTaken = (requests: Seen[]) => taken(requests).filter((line) => !line.startsWith('GET '));
+
 /** The answer of a route that refuses. */
 export function refuses(status: number, message: string) {
   return (_seen: Seen, response: ServerResponse) => refuse(response, status, message);

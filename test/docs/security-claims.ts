@@ -19,12 +19,12 @@ A login is decided on the key
 Guessing passwords is slowed down
   identity/issuer/sign-in: a right password from a browser that signed in before is never held back by what others try
   identity/issuer/sign-in: whatever fails at other addresses, one with no failure lately has a try at an account, and one alone
-  identity/issuer/device-flow: a flood of device codes from one address is refused for a while
+  identity/issuer/tokens: a flood of device codes from one address is refused for a while
 Connections that stay silent
   gateway/limits: 128 idle strangers at one address keep no one at another out, twenty logins at once
   gateway/limits: idle strangers at many addresses keep no one out, also not who logs in for the first time
   gateway/limits: failures are slowed by source, and a registered key that proves itself never waits
-  gateway/first-packet: a flood from many addresses that sends … and nothing more displaces no login that is in its key exchange
+  gateway/flood: a flood from many addresses that sends … and nothing more displaces no login that is in its key exchange
   lib/fair-shares: what costs its source something is not displaced by any number that cost nothing, and these keep half the slots
   identity/issuer/sign-in: whatever strangers try, a known browser is served, an address with few tries too, and all are answered
 One address cannot take all
@@ -43,10 +43,10 @@ Malformed packets and stalled readers
   gateway/hostile: a reader that stalls with gigabytes in flight costs less than 8 MB
   gateway/fuzz: fuzz: whatever either side sends, only what the contract supports gets to the other
 Where the service is root, the gateway's process
-  gateway/process/privileges: started as root without an account for it, the demonstration’s gateway has a number of its own, which opens no key, no database and no memory of the service
-  gateway/process/privileges: a service that is root and has no account for the gateway, or no setpriv, refuses to start in words
-  gateway/process/privileges: as another account: it holds no rights and no key where others see it, and sessions survive the service all the same
-  gateway/process/privileges: nothing of the service is open in it: no database, no output, and no code of either is loaded
+  gateway/process/start: started as root without an account for it, the demonstration’s gateway has a number of its own, which opens no key, no database and no memory of the service
+  gateway/process/start: a service that is root and has no account for the gateway, or no setpriv, refuses to start in words
+  gateway/process/start: as another account: it holds no rights and no key where others see it, and sessions survive the service all the same
+  gateway/process/start: nothing of the service is open in it: no database, no output, and no code of either is loaded
   host/systemd.full: under systemd: ready, alive, reloaded, restarted where that helps and left alone where it does not
   gateway/process/messages: a connection to the service’s socket that says nothing, garbage or too much is closed; logins go on
 Each operation asks for its permission
@@ -107,7 +107,7 @@ Only what we made is changed
   kubernetes/permissions: a binding that is no longer wanted is removed, and nothing that is not ours is touched
   slurm/accounts: release takes away everything of ours but homes
 What they say is one line
-  kubernetes/refusals: other people's words are one line, and not longer than fits
+  kubernetes/fake-api: other people's words are one line, and not longer than fits
 An account is bound to one subject
   identity/binding: a sign-in is bound to an account by its verified email once; another with the same email is refused
 Their keys are fetched at most
@@ -128,9 +128,9 @@ The database holds no token
 Signing out ends the session
   identity/issuer/pages: signing out ends the session of the cookie, and of every copy of it, over a restart too
 New passwords have twelve
-  domain/password: what others try first is refused, however it is dressed up
-  identity/issuer/password-page: a new password ends every other browser and every terminal, and stands in the audit trail
-  identity/issuer/new-password: of one moment: what was signed in to before a new password is over, and what came after is not
+  domain/username: what others try first is refused, however it is dressed up
+  identity/issuer/sign-in: a new password ends every other browser and every terminal, and stands in the audit trail
+  identity/issuer/password: of one moment: what was signed in to before a new password is over, and what came after is not
 The issuer's pages run no script but the one for passkeys
   identity/issuer/pages: no page has a script or anything from other origins, and each is sent with a strict policy
   identity/issuer/pages: a form counts only from the browser that was given it
@@ -154,7 +154,7 @@ Names from outside are text
   console/chromium: names from outside are text, and axe finds nothing on any page in either scheme
   console/http: the page and its files carry a strict policy; files are for good and packed, the page is asked for anew
 An address in a header
-  identity/issuer/proxies: from anyone but a trusted proxy the header chooses no address
+  identity/issuer/sign-in: from anyone but a trusted proxy the header chooses no address
 A platform that names another's
   cli/auth: a platform that names the issuer of another one gets no token where the issuer says whom it serves
 Whatever a server says is data
@@ -163,11 +163,11 @@ Whatever a server says is data
   cli/everyday/files: a kubeconfig that runs, reaches or names anything else than expected is not used
   cli/everyday/files: kubeconfig --merge replaces nothing that it did not make
 A person who has the database
-  audit/signing: a trail that was computed again is not signed, neither by the same process nor by the next one
+  audit/copy: a trail that was computed again is not signed, neither by the same process nor by the next one
   cli/admin/audit: admin audit verify finds a trail that was computed again or cut, by a head that was signed before
   host/accept-break: a break is accepted on the host only, one by one, and every check says so from then on
 No text that is sent breaks
-  business/operator/hostile-texts: no request to the APIs, whatever its texts are, breaks the chain of the audit trail
+  business/operator/audit: no request to the APIs, whatever its texts are, breaks the chain of the audit trail
 The shared database, a dump
   store/secrets: what is stored is encrypted, bound to its name, and not readable when it was changed
   store/secrets: with another key nothing opens and nothing is made, in a sentence that names both
@@ -176,8 +176,8 @@ The shared database, a dump
 Under systemd the service
   host/service: the unit runs the service as its own account, with its directories and next to no rights
 The command that gets each backup
-  backup/after: it runs once for each backup that is in place, with its path and without a secret in its environment
-  backup/after: a service that stops ends it with all that it started, and the next one runs it again
+  backup/schedule: it runs once for each backup that is in place, with its path and without a secret in its environment
+  backup/schedule: a service that stops ends it with all that it started, and the next one runs it again
 A power cut or
   store/campaign: after a power cut all that was answered or shown is there, and no command by half
 a listener has TLS

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { kubeconfig } from '../../src/domain/kubernetes/kubeconfig.ts';
+import { quantity } from '../../src/domain/kubernetes/report.ts';
 import { fieldsOf } from '../support/fields.ts';
 
 const id = '7b6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50';
@@ -66,3 +67,24 @@ test('where the issuer has a certificate authority of its own, the sign-in gets 
   assert.ok(argsOf('PEM')?.includes(`--certificate-authority-data=${Buffer.from('PEM').toString('base64')}`));
   assert.ok(!argsOf()?.some((arg) => arg.startsWith('--certificate-authority')));
 });
+
+const table: [unknown, number | undefined][] = [
+  ['16', 16],
+  ['15500m', 15.5],
+  ['64000Mi', 64000 * 2 ** 20],
+  ['10Ti', 10 * 2 ** 40],
+  ['1.5Gi', 1.5 * 2 ** 30],
+  ['2k', 2000],
+  ['1e3', 1000],
+  ['12E', 12e18],
+  ['1698756925985', 1_698_756_925_985],
+  [107_374_182_400, 107_374_182_400],
+  ['', undefined],
+  ['many', undefined],
+  ['10TiB', undefined],
+  [undefined, undefined],
+  [{}, undefined],
+];
+for (const [text, number] of table) {
+  test(`the quantity ${JSON.stringify(text)} is ${number}`, () => assert.equal(quantity(text), number));
+}

@@ -1,7 +1,14 @@
+/** A lab file, its `kubernetes` section included. */
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
+import { stringify } from 'yaml';
 import type { PermissionKey } from '../../src/domain/access/permission.ts';
 import { checkLab, type Lab, type LabCluster, type LabMember } from '../../src/domain/clusters/lab.ts';
+import { planLab } from '../../src/domain/clusters/lab-plan.ts';
+import { readLab } from '../../src/service/config/lab-file.ts';
+import { temporaryDirectory } from '../support/directory.ts';
 
 const owner: LabMember = { email: 'ada@x.example', role: 'owner', username: 'ada' };
 const simulated = { computeNodes: 1, gpusPerNode: 1 };
@@ -94,3 +101,47 @@ for (const username of ['root', 'Ada', '1a', `a${'b'.repeat(32)}`]) {
     assert.throws(() => checkLab(lab([{ ...owner, username }])), { message: /cannot be a username/ });
   });
 }
+
+const kubernetes = { kubeconfig: '/etc/andromeda/gamma.kubeconfig' };
+const labOf = (cluster: Partial<LabCluster>): Lab => ({
+  organizations: [{ slug: 'physics', name: 'Physics', members: [{ email: 'ada@x.example', role: 'owner' }] }],
+  clusters: [{ name: 'gamma', organization: 'physics', ...cluster }],
+});
+
+const refusedSections: [Partial<LabCluster>, RegExp][] = [
+  [{}, /needs a section that says what it is: simulated, slurm, kubernetes/],
+  [{ simulated, kubernetes }, /is simulated, or has slurm and kubernetes sections, not both/],
+  [{ scheduler: 'sunk', kubernetes }, /has the scheduler sunk, which needs a slurm section/],
+];
+for (const [cluster, words] of refusedSections) {
+  test(`refused: ${JSON.stringify(cluster)}`, () => assert.throws(() => checkLab(labOf(cluster)), words));
+}
+
+test('a cluster that is simulated does not become a real one', () => {
+  const now = Date.now();
+  const plan = () => planLab(labOf({ simulated }), labOf({ kubernetes }), { prune: false, now });
+  assert.throws(plan, /is simulated, or has slurm and kubernetes sections/);
+});
+
+test('other settings are a step, the same ones are none', () => {
+  const options = { prune: false, now: Date.now() };
+  const before = labOf({ scheduler: 'kubernetes', kubernetes });
+  const steps = (section: LabCluster['kubernetes']) =>
+    planLab(before, labOf(section ? { kubernetes: section } : {}), options).filter(
+      ({ kind }) => kind === 'cluster',
+    );
+  assert.deepEqual(steps({ ...kubernetes }), []);
+  const details = steps({ ...kubernetes, context: 'x' }).map((step) => step.details);
+  assert.deepEqual(details, ['new settings: kubernetes']);
+});
+
+test('relative paths are relative to the file that they stand in', () => {
+  using directory = temporaryDirectory();
+  const file = join(directory.path, 'lab.yaml');
+  const server = { server: 'https://10.0.0.1:6443', certificateAuthority: 'ca.pem', tokenFile: '/run/token' };
+  writeFileSync(file, stringify(labOf({ kubernetes: server })));
+  assert.deepEqual(readLab(file).clusters?.[0]?.kubernetes, {
+    ...server,
+    certificateAuthority: join(directory.path, 'ca.pem'),
+  });
+});

@@ -1,5 +1,4 @@
-/** A server that is killed takes no session of the others with it; what it had is its own again, or closed in the record by another. */
-
+/** Servers that stop, are killed or lose their database: sessions and people at the others. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { becomes, eventually } from '../support/app.ts';
@@ -82,3 +81,98 @@ test('a login at a server whose service is gone ends with a sentence, and the ne
 
 const isPresumed = (reason: string) => reason.includes('was not seen');
 const hasPresumed = (all: Past[]) => all.some(({ end_reason: reason }) => isPresumed(reason));
+
+interface Session {
+  id: string;
+  channels: number;
+  bytes_up: number;
+}
+
+const sessionsAt = async (server: RunningServer): Promise<Session[]> =>
+  (await server.business('/operator/sessions', { as: 'root' })).body.sessions;
+
+test('a key that is revoked on one server ends the session on the other, which both list and either closes', {
+  skip: noServers,
+}, async () => {
+  await using lab = await openServersLab();
+  const a = await lab.serve('a');
+  const b = await lab.serve('b');
+  const keyId = await lab.addKey(a);
+  const first = lab.ssh(a);
+  const second = lab.ssh(b);
+  assert.equal(await first.said, 'up\n');
+  assert.equal(await second.said, 'up\n');
+  second.child.stdin?.write('hello\n');
+  for (const server of [a, b]) {
+    const listed = await eventually(
+      () => sessionsAt(server),
+      (all) => all.length === 2 && all.every(({ channels, bytes_up: up }) => channels === 1 && up >= 0),
+    );
+    assert.equal(listed.length, 2);
+  }
+  // What passed on the other is told as well, within the second for which an answer holds.
+  await becomes(async () => (await sessionsAt(a)).some(({ bytes_up: up }) => up > 0), true);
+
+  const third = lab.ssh(b);
+  assert.equal(await third.said, 'up\n');
+  const known = new Set((await sessionsAt(b)).map(({ id }) => id));
+  const mine = (
+    await eventually(
+      () => sessionsAt(a),
+      (all) => all.length === 3,
+    )
+  ).map(({ id }) => id);
+  assert.deepEqual(new Set(mine), known);
+  const own = await b.business('/me/ssh-sessions', { as: 'bob' });
+  const last = own.body.sessions.at(-1).id;
+  const closed = await a.write(`/operator/sessions/${last}/close`, { as: 'root', reason: 'it is late' });
+  assert.equal(closed.status, 200, JSON.stringify(closed.body));
+  assert.match((await third.ended).err, /An operator has closed this session: it is late/);
+  await becomes(async () => (await sessionsAt(a)).length, 2);
+
+  const revoked = await a.write(`/me/ssh-keys/${keyId}/revoke`, { as: 'bob' });
+  assert.equal(revoked.status, 200);
+  for (const session of [first, second]) assert.match((await session.ended).err, /This key was revoked/);
+  const past = await eventually(
+    async () => (await b.business('/operator/sessions/past', { as: 'root' })).body.sessions,
+    (all) => all.filter((one: { end_reason: string }) => one.end_reason === 'key_revoked').length === 2,
+  );
+  assert.ok(past.some((one: { end_reason: string }) => one.end_reason === 'closed by an operator'));
+});
+
+test('while the database is away logins cannot be confirmed and sessions go on; when it is back, both servers are by themselves', {
+  skip: noServers,
+}, async () => {
+  await using lab = await openServersLab({
+    gateway: { limits: { recheckSeconds: 1, unconfirmedSeconds: 120 } },
+  });
+  const a = await lab.serve('a');
+  const b = await lab.serve('b');
+  const keyId = await lab.addKey(a);
+  const open = lab.ssh(b);
+  assert.equal(await open.said, 'up\n');
+  await becomes(async () => (await a.business('/operator/sessions', { as: 'root' })).body.sessions.length, 1);
+
+  await lab.postgres.stop();
+  const refused = await lab.ssh(b, 'true').ended;
+  assert.equal(refused.status, 255);
+  assert.match(refused.err, /Access cannot be confirmed at the moment|cannot be confirmed/);
+  // The recheck of every second does not get through, and nothing ends for that.
+  await becomes(() => b.events('gateway.recheck.failed').length > 1, true);
+  assert.equal(open.child.exitCode, null);
+
+  await lab.postgres.start();
+  await becomes(async () => (await lab.ssh(b, 'true').ended).status, 0);
+  // What is changed on one is heard on the other again.
+  const revoked = await eventually(
+    () => a.write(`/me/ssh-keys/${keyId}/revoke`, { as: 'bob' }),
+    ({ status }) => status === 200,
+  );
+  assert.equal(revoked.status, 200);
+  assert.match((await open.ended).err, /This key was revoked/);
+  const past = await eventually(
+    async () => (await a.business('/operator/sessions/past', { as: 'root' })).body.sessions,
+    (all: { end_reason: string }[]) => all.some((one) => one.end_reason === 'key_revoked'),
+  );
+  assert.ok(past.length > 0);
+});

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseSshPublicKey } from '../../src/domain/access/ssh-key.ts';
+import { createLimits, type Limit, type Limits } from '../../src/lib/limits.ts';
 import {
   createMembership,
   removeMembership,
@@ -10,6 +11,7 @@ import {
 import { findOrganizationBySlug, retireOrganization } from '../../src/store/organizations/organizations.ts';
 import { updateLifecycle, updateStaffKeys } from '../../src/store/people/people.ts';
 import { createSshKey, listSshKeys } from '../../src/store/people/ssh-keys.ts';
+import { createSharedLimits, deleteExpiredCounts } from '../../src/store/servers/limit-counts.ts';
 import { physics } from '../support/app.ts';
 import { newPublicKey } from '../support/ssh-keys.ts';
 import { openTestStore, userId } from '../support/store.ts';
@@ -79,4 +81,99 @@ test('a write has the time of its transaction', async () => {
   await store.write((tx) => createSshKey({ ...tx, now }, { userId: ada, key, commandId: 'c' }));
   const [made] = await listSshKeys(store.read, ada);
   assert.equal(made?.createdAt, '2030-01-01T00:00:00.000Z');
+});
+
+const backOff: Limit = {
+  name: 'wrong passwords',
+  backOff: { free: 2, firstMs: 1_000, mostMs: 4_000, forgetMs: 60_000 },
+};
+const rate: Limit = { name: 'codes', rate: { burst: 2, everyMs: 1_000 } };
+
+/** Steps on both kinds: the key, what is done, and how long it takes. */
+const steps: [key: string, act: 'use' | 'undo' | 'clear', ms: number][] = [
+  ['ada', 'use', 0],
+  ['ada', 'use', 0],
+  ['bob', 'use', 0],
+  ['ada', 'use', 400],
+  ['ada', 'undo', 0],
+  ['ada', 'use', 2_000],
+  ['ada', 'use', 5_000],
+  ['ada', 'clear', 0],
+  ['ada', 'use', 0],
+];
+
+async function walk(
+  limits: Limits,
+  advance: (ms: number) => void,
+): Promise<{ backOff: number; rate: number }[]> {
+  const waits: { backOff: number; rate: number }[] = [];
+  for (const [key, act, ms] of steps) {
+    const counted = { backOff: { limit: backOff, key }, rate: { limit: rate, key } };
+    waits.push(
+      await limits.change(counted, (counts) => {
+        const before = { backOff: counts.backOff.waitMs(), rate: counts.rate.waitMs() };
+        for (const count of Object.values(counts)) count[act]();
+        return before;
+      }),
+    );
+    advance(ms);
+  }
+  return waits;
+}
+
+test('waits are the same in memory and in the database', async () => {
+  let at = 1_700_000_000_000;
+  await using opened = await openTestStore(undefined, () => at);
+  const advance = (ms: number) => {
+    at += ms;
+  };
+  const inMemory = await walk(
+    createLimits(() => at),
+    advance,
+  );
+  const shared = await walk(createSharedLimits(opened.store), advance);
+  assert.deepEqual(shared, inMemory);
+});
+
+test('two servers that count together let no more through than one, however many tries come at once', async () => {
+  const at = 1_700_000_000_000;
+  await using opened = await openTestStore(undefined, () => at);
+  const servers = [createSharedLimits(opened.store), createSharedLimits(opened.store)];
+  const tries = Array.from({ length: 20 }, (_, index) =>
+    servers[index % 2]?.change({ guess: { limit: rate, key: '192.0.2.1' } }, ({ guess }) => {
+      if (guess.waitMs() > 0) return 'refused';
+      guess.use();
+      return 'let through';
+    }),
+  );
+  const outcomes = await Promise.all(tries);
+  assert.equal(outcomes.filter((outcome) => outcome === 'let through').length, 2);
+});
+
+test('a clock that was ahead makes no one wait for longer than the limit would', async () => {
+  let at = 1_700_000_000_000;
+  await using opened = await openTestStore(undefined, () => at);
+  const limits = createSharedLimits(opened.store);
+  const counted = { backOff: { limit: backOff, key: 'ada' }, rate: { limit: rate, key: 'ada' } };
+  for (let tries = 0; tries < 9; tries += 1)
+    await limits.change(counted, (counts) => {
+      for (const count of Object.values(counts)) count.use();
+    });
+  at -= 3_600_000;
+  const waits = await limits.change(counted, (counts) => [counts.backOff.waitMs(), counts.rate.waitMs()]);
+  assert.ok((waits[0] ?? 0) <= 4_000 && (waits[1] ?? 0) <= 2_000, String(waits));
+});
+
+test('keys are stored as hashes, and counts that hold no one back any more are removed', async () => {
+  let at = 1_700_000_000_000;
+  await using store = await openTestStore(undefined, () => at);
+  const limits = createSharedLimits(store);
+  const counted = { backOff: { limit: backOff, key: 'ada@physics.example' } };
+  await limits.change(counted, (counts) => counts.backOff.use());
+  const rows = () => store.read.selectFrom('limit_counts').selectAll().execute();
+  assert.doesNotMatch(JSON.stringify(await rows()), /ada|physics/);
+  assert.equal(await store.write((tx) => deleteExpiredCounts(tx, 10)), 0);
+  at += 60_000;
+  assert.equal(await store.write((tx) => deleteExpiredCounts(tx, 10)), 1);
+  assert.deepEqual(await rows(), []);
 });

@@ -1,7 +1,7 @@
 /** What of the operator's nouns the real service has not at hand in ../real.test.ts, as golden text. */
 import { join } from 'node:path';
 import { goldenText } from '../golden.ts';
-import { alpha, alphaId, bob, lookups, purchase, session } from './operator-api.ts';
+import { alpha, alphaId, bob, gatewayRoute, lookups, purchase, session } from './operator-api.ts';
 
 const golden = goldenText(join(import.meta.dirname, 'nouns.golden.txt'), ['admin'], lookups);
 
@@ -39,19 +39,7 @@ golden(
   [{ args: 'person password bob@physics.example', input: ' päss word \nsecond line\n' }],
 );
 
-golden(
-  "admin gateway key prints the gateway's public key: exactly one line",
-  {
-    'GET /operator/gateway': {
-      hostname: 'h',
-      port: 22,
-      host_key: 'ssh-ed25519 A',
-      public_key: 'ssh-ed25519 AAAA gateway\n',
-      other_public_keys: [],
-    },
-  },
-  ['gateway key'],
-);
+golden("admin gateway key prints the gateway's public key: exactly one line", gatewayRoute, ['gateway key']);
 
 const problem = {
   area: 'cluster',

@@ -89,3 +89,10 @@ export const lookups: Routes = {
   'GET /operator/clusters': { clusters: [alpha] },
   [`GET /operator/clusters/${alphaId}/machines`]: { machines: [machine] },
 };
+
+export const gatewayRoute = {
+  'GET /operator/gateway': {
+    ...{ hostname: 'h', port: 22, host_key: 'ssh-ed25519 A', other_public_keys: [] },
+    public_key: 'ssh-ed25519 AAAA gateway\n',
+  },
+};

@@ -8,26 +8,17 @@ import { temporaryDirectory } from '../../support/directory.ts';
 import { keygen } from '../../support/ssh-keys.ts';
 import { says } from '../harness.ts';
 import { signedIn } from '../small-api.ts';
-
-const routes = {
-  'GET /operator/gateway': {
-    hostname: 'h',
-    port: 22,
-    host_key: 'ssh-ed25519 A',
-    public_key: 'ssh-ed25519 AAAA gateway\n',
-    other_public_keys: [],
-  },
-};
+import { gatewayRoute } from './operator-api.ts';
 
 const golden = readFileSync(join(import.meta.dirname, 'sshd-lines.golden.txt'), 'utf8');
 
 test('the public key and the sshd lines an operator needs are printed', async (t) => {
-  const { run } = await signedIn(t, routes);
+  const { run } = await signedIn(t, gatewayRoute);
   await says(run(['admin', 'gateway', 'sshd', '--from', '10.0.0.1,fd00::/64']), 0, '', golden);
 });
 
 test('an address that is none is a usage error', async (t) => {
-  const { run } = await signedIn(t, routes);
+  const { run } = await signedIn(t, gatewayRoute);
   for (const from of ['gateway.example', '10.0.0.1 *', '10.0.0.1\nPermitRootLogin yes', '']) {
     const { status, stdout } = await run(['admin', 'gateway', 'sshd', '--from', from]);
     assert.deepEqual([stdout, status === 0], ['', false], JSON.stringify(from));
@@ -46,7 +37,7 @@ Match Address`,
 );
 
 test('with --manage, that account keeps its own keys', async (t) => {
-  const { run } = await signedIn(t, routes);
+  const { run } = await signedIn(t, gatewayRoute);
   const args = ['admin', 'gateway', 'sshd', '--from', '10.0.0.1,fd00::/64', '--manage'];
   await says(run([...args, 'root']), 0, '', managed);
   for (const name of ['root Address *', '*', '', 'root\nMatch all']) {

@@ -3,16 +3,15 @@ import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { type Routes, signedIn, taken } from '../small-api.ts';
+import { changesTaken, type Routes, signedIn } from '../small-api.ts';
 import { alpha, alphaId, bob, lookups } from './operator-api.ts';
 
 async function terminal(t: TestContext, routes: Routes) {
   const { directory, requests, atTerminal } = await signedIn(t, { ...lookups, ...routes });
   const file = join(directory, 'lab.yaml');
   await writeFile(file, '{}');
-  const changes = () => taken(requests).filter((line) => !line.startsWith('GET '));
   return {
-    changes,
+    changes: () => changesTaken(requests),
     file,
     start: (...args: string[]) => atTerminal(['admin', ...args]),
   };

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { requireRow } from '../../support/store.ts';
 import {
   ada,
   adaHash,
@@ -10,6 +11,8 @@ import {
   type Harness,
   openDevice,
   type Page,
+  refresh,
+  signIn,
   startDevice,
   startHarness,
 } from './harness.ts';
@@ -201,4 +204,114 @@ test('whatever strangers try, a known browser is served, an address with few tri
   assert.ok(statuses.has(403) && statuses.has(503) && statuses.size === 2, [...statuses].join());
   for (const { status, headers } of answers)
     assert.equal(headers.get('retry-after'), status === 503 ? '5' : null);
+});
+
+const better = 'tundra violin ladle';
+
+async function change(
+  harness: Harness,
+  fields: { email?: string; current?: string; next?: string; again?: string } = {},
+  browser = createBrowser(harness.url),
+) {
+  const page = await browser.visit('/password');
+  const { next = better } = fields;
+  return browser.submit(page, '/password', {
+    email: ada.email,
+    current: ada.password,
+    next,
+    again: next,
+    ...fields,
+  });
+}
+
+test('a new password ends every other browser and every terminal, and stands in the audit trail', async () => {
+  await using harness = await startHarness();
+  const other = createBrowser(harness.url);
+  await answerDevice(harness.url, await startDevice(harness.url), 'approve', other);
+  const tokens = await signIn(harness.url);
+  const own = createBrowser(harness.url);
+  const changed = await change(harness, {}, own);
+  assert.deepEqual([changed.status, changed.location], [303, '/password/changed']);
+  const asks = async (browser: typeof own) =>
+    /type="password"/.test(
+      (await browser.visit((await startDevice(harness.url)).verification_uri_complete)).text,
+    );
+  assert.deepEqual([await asks(other), await asks(own)], [true, false]);
+  assert.equal((await refresh(harness.url, tokens.refresh_token)).body.error, 'invalid_grant');
+  assert.equal((await change(harness)).status, 403);
+  const entry = await requireRow(harness.store.read, 'audit_entries', { operation: 'changeOwnPassword' });
+  assert.deepEqual(
+    [entry.actor_user_id, entry.subject_user_id, entry.source_address, entry.result],
+    [ada.id, ada.id, '127.0.0.1', 'done'],
+  );
+  assert.ok(!JSON.stringify(entry).includes(better));
+});
+
+test('the form counts only from its own browser, and guessing on it is slowed as on the sign-in page', async () => {
+  await using harness = await startHarness({ now: () => Date.parse('2030-01-01') });
+  const browser = createBrowser(harness.url);
+  const page = await browser.visit('/password');
+  const fields = { email: ada.email, current: ada.password, next: better, again: better };
+  const stranger = createBrowser(harness.url);
+  await stranger.visit('/password');
+  assert.equal((await stranger.submit(page, '/password', fields)).status, 403);
+  assert.equal((await browser.visit('/password', fields)).status, 403);
+  const [, csrf = ''] = /name="csrf" value="([^"]+)"/.exec(page.text) ?? [];
+  const crossed = await browser.visit('/password', { ...fields, csrf }, { 'sec-fetch-site': 'cross-site' });
+  assert.equal(crossed.status, 403);
+
+  for (let i = 0; i < 5; i++) assert.equal((await change(harness, { current: `wrong ${i}` })).status, 403);
+  const slowed = await change(harness);
+  assert.equal(slowed.status, 429);
+  assert.match(slowed.text, /Too many wrong passwords\. Wait 1 second and try again\./);
+  assert.equal(slowed.headers.get('retry-after'), '1');
+});
+
+test('of two changes at once one counts, and no weak one does', async () => {
+  await using harness = await startHarness();
+  for (const next of ['short', 'Password1234', 'ada@physics.example', ada.password]) {
+    assert.equal((await change(harness, { next })).status, 422, next);
+  }
+  const answers = await Promise.all([better, 'marble otter quilt'].map((next) => change(harness, { next })));
+  assert.equal(answers.filter(({ status }) => status === 303).length, 1);
+});
+
+const via = (client: string) => ({ 'x-forwarded-for': client });
+
+async function attemptVia(harness: Harness, client: string, password: string) {
+  const device = await startDevice(harness.url);
+  const browser = createBrowser(harness.url);
+  const page = await browser.visit(device.verification_uri_complete, undefined, via(client));
+  return browser.submit(page, '/device/sign-in', { email: ada.email, password }, via(client));
+}
+
+test('behind a trusted proxy wrong passwords hold back the browser that sent them, and no other', async () => {
+  await using harness = await startHarness({ proxies: ['127.0.0.1'], now: () => 1_800_000_000_000 });
+  for (let i = 0; i < 5; i++) assert.equal((await attemptVia(harness, '192.0.2.66', 'wrong')).status, 403);
+  assert.equal((await attemptVia(harness, '192.0.2.66', ada.password)).status, 429);
+  // What stands further left is the client's own invention.
+  assert.equal((await attemptVia(harness, '198.51.100.1, 192.0.2.66', ada.password)).status, 429);
+  assert.equal((await attemptVia(harness, '192.0.2.1', ada.password)).status, 303);
+  assert.ok(harness.log.some((line) => line.includes('"address":"192.0.2.66"')));
+});
+
+test('from anyone but a trusted proxy the header chooses no address', async () => {
+  await using harness = await startHarness({ proxies: ['127.0.0.2'], now: () => 1_800_000_000_000 });
+  for (let i = 0; i < 5; i++) assert.equal((await attemptVia(harness, `192.0.2.${i}`, 'wrong')).status, 403);
+  assert.equal((await attemptVia(harness, '192.0.2.9', 'wrong')).status, 429);
+});
+
+test('the approval page names the address that the proxy passes on', async () => {
+  await using harness = await startHarness({ proxies: ['127.0.0.1'] });
+  const asked = await fetch(`${harness.url}/device/auth`, {
+    method: 'POST',
+    headers: via('2001:db8::7'),
+    body: new URLSearchParams({ client_id: 'andromeda-cli', scope: 'openid' }),
+  });
+  const device = (await asked.json()) as { verification_uri_complete: string };
+  const browser = createBrowser(harness.url);
+  const page = await browser.visit(device.verification_uri_complete);
+  await browser.submit(page, '/device/sign-in', credentials);
+  const approval = await browser.visit(device.verification_uri_complete);
+  assert.match(approval.text, /<dt>Address<\/dt><dd>2001:db8::7<\/dd>/);
 });
