@@ -1,10 +1,10 @@
-/** The two APIs, typed by their documents, and what becomes of an answer that is none. */
+/** Typed clients of the two APIs, their errors, and the way to the sign-in when a session ends. */
 import { QueryClient } from '@tanstack/react-query';
 import createClient, { type ClientPathsWithMethod } from 'openapi-fetch';
 import type { paths as BusinessPaths } from '../../api/generated/business.ts';
 import type { paths as PlatformPaths } from '../../api/generated/platform.ts';
 
-/** Whether a person uses the page: what it reads by itself must not keep a session open. */
+/** After this long without input a page counts as idle: its own reads must not keep a session open. */
 const inUseMs = 120_000;
 let usedAt = Date.now();
 
@@ -68,11 +68,10 @@ interface Answer<T> {
   response: Response;
 }
 
-/** The body of an answer. Throws `ApiError`, and `NoAnswer` for the answer of a proxy that did not reach the console. */
+/** The body of an answer. Throws `ApiError`, or `NoAnswer` where a proxy answered that could not reach the console. */
 export function bodyOf<T>({ data, error, response }: Answer<T>): T {
   if (response.ok && data !== undefined) return data;
   const { code, message, error: keyMessage } = (error ?? {}) as Record<string, string>;
-  // From a proxy that got no answer from the console.
   if (code === undefined && [502, 503, 504].includes(response.status)) throw new NoAnswer(unreachable);
   throw new ApiError(
     response.status,
@@ -86,7 +85,7 @@ export interface WriteHeaders {
   'Audit-Reason': string;
 }
 
-/** Null for an answer with one of these statuses: the person may not read it, or there is nothing. */
+/** The body, or null for one of these statuses: the person may not read it, or it does not exist. */
 export function bodyOrNull<T>(answer: Answer<T>, ...statuses: number[]): T | null {
   return statuses.includes(answer.response.status) ? null : bodyOf(answer);
 }
@@ -131,26 +130,26 @@ let wasSignedIn = false;
 const channel = new BroadcastChannel('andromeda-session');
 /** When the person signed out on purpose, in ms since 1970, for every tab. */
 const signedOutAt = 'andromeda-signed-out';
-/** The issuer's own session ends within this. Before, a tab that goes there would be signed in again. */
+/** The issuer ends its own session within this time. Before that, it would sign in again any tab that goes to it. */
 const signingOutMs = 60_000;
 
-/** From here on, when the session ends, the page says so, and does not sign in again by itself. */
+/** From now on, the end of the session leads to a page that says so, not to a new sign-in. */
 export function noteSignedIn(): void {
   wasSignedIn = true;
   localStorage.removeItem(signedOutAt);
   channel.postMessage(person);
-  // Another person signed in, in another tab: this page is loaded again as theirs.
+  // Another person signed in, in another tab: this page reloads as theirs.
   channel.addEventListener('message', ({ data }) => {
     if (data !== person) goToSignIn();
   });
 }
 
-/** The address that begins a sign-in and then leads to `to`, a path of the console. The server redirects to no other site. */
+/** The address that begins a sign-in and then leads to `to`, a path of the console; the server refuses other sites. */
 export function signInAt(to: string): string {
   return `/sign-in?${new URLSearchParams({ to })}`;
 }
 
-/** Goes on when this browser is signed in, be it in another tab. Returns how to stop waiting. */
+/** Leads to `to` once any tab of this browser is signed in. Returns a function that stops the wait. */
 export function goOnWhenSignedIn(to: string): () => void {
   const ask = async () => {
     const response = await fetch('/session', { headers: ownHeaders(), cache: 'no-store' }).catch(
@@ -168,19 +167,19 @@ export function goOnWhenSignedIn(to: string): () => void {
   };
 }
 
-/** The person signs out: a 401 from here on does not navigate, and no tab signs in by itself. */
+/** The person signs out: from now on a 401 does not navigate, and no tab signs in by itself. */
 export function noteSigningOut(): void {
   isLeaving = true;
   localStorage.setItem(signedOutAt, String(Date.now()));
 }
 
-/** Leaves for good: a 401 meanwhile does not navigate. */
+/** Navigates; a 401 meanwhile does not. */
 export function leaveFor(url: string): void {
   isLeaving = true;
   window.location.assign(url);
 }
 
-/** For a browser without a session: to the issuer or, where it had one until now, to a page that says so and waits. */
+/** Sends a browser without a session to the issuer or, if its session has just ended, to a page that says so and waits. */
 export function goToSignIn(): void {
   const { pathname, search, hash } = window.location;
   if (isLeaving || pathname === '/signed-out') return;
@@ -199,7 +198,7 @@ export function isSignedOut(error: unknown): boolean {
 export const queryClient = new QueryClient({
   defaultOptions: {
     queries: {
-      // The live stream says when something changed; nothing is asked for again without a reason.
+      // The live stream invalidates queries when their data changes, so nothing else refetches.
       staleTime: Number.POSITIVE_INFINITY,
       refetchOnWindowFocus: false,
       refetchOnReconnect: false,

@@ -1,16 +1,15 @@
 /**
- * Where the focus goes when what had it is gone, and on another page: a person who uses the keyboard continues
- * there, and does not start at the top again.
+ * Moves the focus when its element is removed, and on navigation: a person who uses the keyboard continues near it, and
+ * does not start again at the top.
  */
 import type { AnyRouter } from '@tanstack/react-router';
 
 const containers = 'dialog, .panel, .request, .step, .page, main';
 
-/** What had the focus last and what was around it, the innermost first. */
+/** The element that had the focus last and its ancestors, the innermost first. */
 let trail: Element[] = [];
 let isPointer = false;
 
-/** Keeps the focus on the page, from the first call on. */
 export function keepFocus(router: AnyRouter): void {
   document.addEventListener('pointerdown', () => {
     isPointer = true;
@@ -37,7 +36,7 @@ function mend(): void {
   if (last === undefined || last.isConnected || document.activeElement !== document.body) return;
   const container = trail.find((one) => one.isConnected && one.matches(containers));
   trail = [];
-  // Of a whole page, the sentence that says how things are now.
+  // On a whole page, the sentence that sums up its state gets the focus.
   const sentence = container?.matches('.page, main') ? container.querySelector('.page .sentence') : undefined;
   const to = sentence ?? container;
   if (to) focusOn(to);
@@ -47,9 +46,9 @@ function focusOn(element: Element): void {
   if (!(element instanceof HTMLElement)) return;
   if (!element.hasAttribute('tabindex')) {
     element.tabIndex = -1;
-    // Otherwise a click on its empty area would focus it.
+    // With a `tabindex` left on it, a click on its empty area would focus it.
     element.addEventListener('blur', () => element.removeAttribute('tabindex'), { once: true });
   }
-  // A person with a pointer looks at where it is.
+  // A person who uses a pointer looks at it, so the page must not scroll away.
   element.focus({ preventScroll: isPointer });
 }

@@ -1,4 +1,4 @@
-/** What stands around every page: the menu, the organization, the person, whether the page is live, and the keys. */
+/** The frame around every page: menu, organization, person, state of the live stream, and keyboard shortcuts. */
 import { useQuery } from '@tanstack/react-query';
 import { Link, Outlet, useMatches, useNavigate, useSearch } from '@tanstack/react-router';
 import { useEffect, useState, useSyncExternalStore } from 'react';
@@ -27,10 +27,10 @@ export function Frame() {
   return <Loaded of={me}>{(known) => <Known me={known} />}</Loaded>;
 }
 
-/** Reads what the person may do before any page asks for something that may be refused. */
+/** Reads the person's permissions first, so that no page sends a request that would be refused. */
 function Known({ me }: { me: Me }) {
   const { org } = useSearch({ from: '/frame' });
-  // Only once a person is known to be signed in.
+  // Runs here because a person is signed in now.
   useEffect(() => {
     noteSignedIn();
     listen(queryClient);
@@ -39,7 +39,7 @@ function Known({ me }: { me: Me }) {
   const { org_id: orgID = '', role } = membership ?? {};
   const held = useQuery({ ...readOwnPermissions(orgID, me.user.id), enabled: role === 'member' });
   const { permissions: granted = [] } = held.data ?? {};
-  // Without a permission, a grant shows a cluster all the same.
+  // Without the permission, a grant still lets the person see its cluster.
   const needsGrants =
     held.data !== undefined && !granted.includes('clusters.read') && !holdsStaff({ me }, 'staff.read');
   const reach = useQuery({ ...readAccessOf(orgID, [me.user.id]), enabled: needsGrants });
@@ -56,7 +56,7 @@ function Known({ me }: { me: Me }) {
 }
 
 function Framed({ who }: { who: Who }) {
-  // Of the page that is shown: the address is ahead of it while that is loaded.
+  // The page on the screen: while the next one loads, the address is already ahead.
   const shown = useMatches().at(-1);
   const { userId, people = '' } = { ...shown?.search, ...shown?.params } as {
     userId?: string;
@@ -167,7 +167,7 @@ function ThemeSwitch() {
   const theme = useSyncExternalStore(watchStorage, () => document.documentElement.dataset['theme']);
   const choose = (chosen: string) => {
     localStorage.setItem('andromeda-theme', chosen);
-    // The browser tells the other tabs; theme.ts of this one listens as well.
+    // The browser sends this event to the other tabs only; theme.ts of this tab needs it as well.
     window.dispatchEvent(new StorageEvent('storage'));
   };
   return (
@@ -200,9 +200,9 @@ function Person({ me }: { me: Me }) {
 }
 
 async function signOut(): Promise<void> {
-  // The stream says that the session is over before the answer is here.
+  // The live stream reports the end of the session before the answer arrives.
   noteSigningOut();
-  // Where it is not certain that the session is over, the page says what is.
+  // If the session may still be open, the start page shows whether it is.
   const refused = (error: unknown) => ({ url: isSignedOut(error) ? '/signed-out' : '/' });
   const { url } = await own<{ url: string }>('POST', '/sign-out').catch(refused);
   leaveFor(url);
@@ -210,7 +210,7 @@ async function signOut(): Promise<void> {
 
 const shownMs = 6_000;
 
-/** The element is always there: a screen reader announces what changes in it, not what appears with it. */
+/** The element is always present: screen readers announce changes of its text, not an element that appears with it. */
 function Done() {
   const done = announcement.use((one) => one);
   useEffect(() => {
@@ -225,10 +225,10 @@ function Done() {
   );
 }
 
-/** A stream ends now and then, and is back within this. */
+/** Streams end now and then and reconnect within this time, which needs no notice. */
 const graceMs = 3_000;
 
-/** That the page is not current, and how old what it shows is. The page behind it is dimmed by its style. */
+/** Says that the page is not current, and how old its data is. CSS dims the page behind it. */
 function Offline() {
   const lost = live.use((one) => one.lost);
   const isShown = useNow() - (lost?.at ?? Infinity) > graceMs;

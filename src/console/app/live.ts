@@ -1,6 +1,6 @@
 /**
- * The live stream: topics of what changed. One tab of the browser holds it and passes it on; when that tab closes, the
- * next one takes over. After every interruption everything on the screen is read again.
+ * The live stream carries topics that changed. One tab of the browser holds it (by a lock) and broadcasts it; when that tab
+ * closes, the next one takes over. After every interruption the page reads everything on the screen again.
  */
 import type { Query, QueryClient } from '@tanstack/react-query';
 import { useSyncExternalStore } from 'react';
@@ -17,12 +17,12 @@ type Message =
 const name = 'andromeda-live';
 const firstWaitMs = 1_000;
 const mostWaitMs = 30_000;
-/** The server sends a line every ten seconds. */
+/** The timeout of the stream: the server sends a heartbeat every ten seconds. */
 const silenceMs = 15_000;
 
 interface Live {
   state: LiveState;
-  /** Since when this page receives every change; undefined while the stream is interrupted. This and the others: in ms since 1970. */
+  /** This page receives every change since then; undefined while the stream is interrupted. All times in ms since 1970. */
   since?: number;
   lost?: { at: number; heardAt: number };
 }
@@ -68,7 +68,7 @@ export function listen(client: QueryClient): void {
 }
 
 let holdsStream = false;
-/** When the stream last had something, in ms since 1970. */
+/** When the stream last delivered data, in ms since 1970. */
 let heardAt: number | undefined;
 
 async function hold(publish: (message: Message) => void): Promise<never> {
@@ -81,7 +81,7 @@ async function hold(publish: (message: Message) => void): Promise<never> {
       if (Date.now() - openedAt > mostWaitMs) waitMs = firstWaitMs;
     }
     publish({ state: 'connecting', heardAt });
-    // Not all browsers at once, when the server is back; a browser whose own network is back does not wait.
+    // Back-off with jitter, so that browsers do not all reconnect at once; one whose own network returns does not wait.
     const waiting = new AbortController();
     await new Promise((done) => {
       setTimeout(done, waitMs * (0.5 + Math.random()));
@@ -130,21 +130,21 @@ function takeEvent(event: string, publish: (message: Message) => void): void {
 export async function refresh(client: QueryClient, topics: readonly string[]): Promise<void> {
   if (topics.length === 0) return;
   const predicate = ({ meta }: Query) => isAbout(meta, topics);
-  // A first read goes on, and its answer may be from before the change: it is read once more then.
+  // Invalidation does not cancel a first read, whose answer may predate the change: it is invalidated once more.
   const fetching = client.getQueryCache().findAll({ predicate, fetchStatus: 'fetching' });
   const first = fetching.filter(({ state }) => state.data === undefined);
   await client.invalidateQueries({ predicate });
   if (first.length > 0) await client.invalidateQueries({ predicate: (one) => first.includes(one) });
 }
 
-/** Whether one of these topics changes what was read; `cluster/*` stands for any cluster. */
+/** Whether a query depends on one of these topics; `cluster/*` stands for any cluster. */
 function isAbout(meta: Record<string, unknown> | undefined, topics: readonly string[]): boolean {
   const isChanged = (own: string) =>
     own.endsWith('/*') ? topics.some((one) => one.startsWith(own.slice(0, -1))) : topics.includes(own);
   return topics.includes('everything') || ((meta?.['topics'] ?? []) as string[]).some(isChanged);
 }
 
-/** After this long without a report the APIs call a cluster's state stale; the stream sends nothing when that happens. */
+/** After this long without a report the APIs call a cluster's state stale, which the stream does not announce. */
 const freshMs = 120_000;
 const silenceCheckMs = 10_000;
 
@@ -156,7 +156,7 @@ function noteReports(clusterIds: string[]): void {
   reports.set(new Map([...reports.get(), ...clusterIds.map((id) => [id, Date.now()] as const)]));
 }
 
-/** Topics of the clusters that have become silent, or speak again, since the last call, and the operators’. */
+/** Topics of the clusters that stopped or resumed reporting since the last call, and the topic of operators. */
 function silentClusters(): string[] {
   const before = silent;
   const known = [...reports.get()];
@@ -181,7 +181,7 @@ export function createSource<Value>(value: Value) {
   };
 }
 
-/** The announcement of the last save, shown for some seconds; `count` differs between two with the same text. */
+/** The announcement of the last save, shown for some seconds; `count` distinguishes two with the same text. */
 export const announcement = createSource<{ text: string; count: number } | undefined>(undefined);
 let announced = 0;
 

@@ -1,13 +1,13 @@
 /**
- * The pages of the console, in the browser. They read and write by the operations of the two APIs and by nothing else;
- * the console's server (src/console/server) only signs people in, and sends what changed.
+ * The pages of the console, in the browser. They read and write only by the operations of the two APIs; the console's
+ * server (src/console/server) only signs people in and sends the live stream.
  *
- *     reads.ts     every read, with the topics that make it be read again     api.ts, live.ts
+ *     reads.ts     every read, with the topics that invalidate it            api.ts, live.ts
  *     routes.tsx   every page, with its address                              pages/…
- *     menu.ts      what pages are called, and whom each is for
- *     parts/…      what pages are made of
+ *     menu.ts      names of pages, and the permissions that they need
+ *     parts/…      components of pages
  *
- * To add a page: a file in pages, a line in routes.tsx, one in menu.ts, and a line in reads.ts for what it reads.
+ * To add a page: a file in pages, a line in routes.tsx, one in menu.ts, and one in reads.ts for each of its reads.
  */
 import { QueryClientProvider } from '@tanstack/react-query';
 import { RouterProvider } from '@tanstack/react-router';

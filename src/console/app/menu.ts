@@ -1,4 +1,4 @@
-/** The pages: what each is called, whom it is for, and why a person may not see one. */
+/** The pages: their names, their order in the menu, and the permissions that they need. */
 import {
   Activity,
   Boxes,
@@ -21,7 +21,7 @@ import {
 import type { PermissionKey } from '../../domain/access/permission.ts';
 import { holdsStaff, type Who } from './reads.ts';
 
-/** What a page needs: a membership, a permission in the organization, or a staff key. */
+/** The requirement of a page: a membership, a permission in the organization, or a staff key. */
 type Need = 'membership' | PermissionKey | 'staff.read' | 'staff.audit';
 
 interface PageAccess {
@@ -82,7 +82,7 @@ export function menuOf(who: Who): MenuGroup[] {
     .filter(({ items }) => items.length > 0);
 }
 
-/** What of the menu stands in the bar of a phone, the first of these that are in it; the rest is a touch away. */
+/** A phone's bar has the first three of these that the person's menu has; a touch opens the rest. */
 const usualOnPhones = ['/', '/access', '/operator', '/requests', '/keys'];
 
 export function barOf(menu: readonly MenuGroup[]): MenuItem[] {
@@ -100,8 +100,8 @@ const pages: readonly PageAccess[] = [
 ];
 
 /**
- * Why a person may not see the page of a route; undefined where they may. Pages about `people` each may see about themselves. What
- * would be refused is not asked for; the APIs decide all the same.
+ * The reason why a person may not see the page of a route; undefined where they may. `people`: the IDs of the people that the
+ * page is about, who may see it about themselves. This spares requests that the APIs, which decide, would refuse.
  */
 export function refusalOf(
   path: string,

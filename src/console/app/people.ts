@@ -1,4 +1,4 @@
-/** What owners read of people: their access, their grants, who has access to what, and what a change of them would do. */
+/** Reads for managers: people's access and grants, the access review, and plans of what a change would do. */
 import { type UseQueryOptions, useIsMutating, useQuery } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import type { components, paths } from '../../api/generated/business.ts';
@@ -8,7 +8,7 @@ import { type Column, type Order, type Remote, useFilterInAddress } from './part
 import { count } from './parts/values.tsx';
 import { installationTopics, of, read, useWho, type Who } from './reads.ts';
 
-export type Person = components['schemas']['MemberAccess'];
+export type MemberAccess = components['schemas']['MemberAccess'];
 export type OnCluster = components['schemas']['AccessToCluster'];
 export type Way = components['schemas']['WayIn'];
 export type Delivery = components['schemas']['ClusterDelivery'];
@@ -56,14 +56,14 @@ export const readDeactivation = (userID: string) => ({
   gcTime: 0,
 });
 
-interface Reached {
+interface DeliveryState {
   desired: Pick<Step, 'name' | 'at'>;
-  /** Whether the list is accepted; undefined where there is none. */
+  /** Whether the access list is accepted; undefined where there is no list. */
   isAccepted: boolean | undefined;
   state: 'there' | 'failed' | 'unknown' | 'pending';
 }
 
-export function deliverySteps({ desired, isAccepted, state }: Reached): Step[] {
+export function deliverySteps({ desired, isAccepted, state }: DeliveryState): Step[] {
   const isThere = state === 'there';
   const missing = isAccepted === false ? 'waiting' : 'busy';
   return [
@@ -74,7 +74,7 @@ export function deliverySteps({ desired, isAccepted, state }: Reached): Step[] {
   ];
 }
 
-export function progressOf(people: readonly Person[], { cluster_id: clusterId, failure }: Delivery) {
+export function progressOf(people: readonly MemberAccess[], { cluster_id: clusterId, failure }: Delivery) {
   const on = people.flatMap((person) => person.clusters.filter((one) => one.cluster_id === clusterId));
   const [at] = people
     .flatMap(({ changed_at: changed }) => changed ?? [])
@@ -122,13 +122,13 @@ const readReview = (orgID: string, query: Query) => ({
     ],
     () => business.GET(path, { params: { path: { orgID }, query } }).then(bodyOf),
   ),
-  // While another part of the same list is read, the one before stays.
+  // While another part of the same list loads, the earlier one stays on the screen.
   placeholderData: <T>(before: T | undefined, of?: { queryKey: readonly unknown[] }) =>
     of?.queryKey[1] === orgID && of.queryKey[2] === (query.cluster ?? query.at) ? before : undefined,
 });
 
 /**
- * The list, of one cluster or of all, or of all as it was at a time (RFC 3339); `columns` say what the server calls their orders.
+ * The access review of one cluster or all, also as of a past time (RFC 3339). `columns` give the server's names of sort orders.
  */
 export function useReview(
   columns: readonly Pick<Column<Reviewed>, 'name' | 'sort'>[],
@@ -152,7 +152,7 @@ export function useReview(
     total: isOther && limit === atFirst ? undefined : review.data?.total,
     more: () => setLimit(Math.min(limit * 5, mostRows)),
   };
-  // Everyone, whatever the filter: what is handed on must not lack people silently.
+  // The file has everyone, whatever the filter: its readers could not see that people are missing.
   const csv = async () => {
     const params = { path: { orgID }, query: all };
     return bodyOf(await business.GET(`${path}/csv`, { params, parseAs: 'text' }));
@@ -160,14 +160,14 @@ export function useReview(
   return { review, remote, csv };
 }
 
-/** Members to whose access the last review gave an end; more are shown once some are kept. */
+/** Members whose access ends by the last review, up to a limit; the next ones show once some are kept. */
 export function useDue() {
   const { orgID, isDecider } = useWho();
   const query = { due: true, sort: 'email', limit: 1_000 } as const;
   return useQuery({ ...readReview(orgID, query), enabled: isDecider });
 }
 
-/** A text once it has stayed the same for a moment, as when a person stops typing. */
+/** Debounces a text: returns it once it has not changed for `forMs`. */
 export function useSettled(text: string, forMs: number): string {
   const [settled, setSettled] = useState(text);
   useEffect(() => {
@@ -183,7 +183,7 @@ export function jobsOf({ ended_jobs: jobs, other_jobs: more = 0 }: Effect): numb
   return jobs.length + more;
 }
 
-/** A plan, which is not read while the form is sent: it would be of a change that is made already. */
+/** Reads a plan, but not while the form is sent: it would plan a change that is already made. */
 export function useReadPlan(reading: UseQueryOptions<MemberPlan>) {
   const isSending = useIsMutating() > 0;
   const enabled = reading.enabled !== false && !isSending;
@@ -191,7 +191,7 @@ export function useReadPlan(reading: UseQueryOptions<MemberPlan>) {
   return { plan, error, isWaiting: isPending && error === null };
 }
 
-/** What takes a confirmation of its own: `3 running jobs`. */
+/** The jobs that a change would end, which needs a separate confirmation: `3 running jobs`. */
 export function endedBy(plan: MemberPlan | undefined): string | undefined {
   const sum = plan?.clusters.reduce((all, one) => all + jobsOf(one), 0) ?? 0;
   if (sum === 0) return plan?.clusters.some((one) => one.unknown_jobs) ? 'running jobs' : undefined;

@@ -1,4 +1,4 @@
-/** Who is signed in, and everything that pages read, each with the topics that make it be read again (src/console/server/events.ts). */
+/** The signed-in person, and every read of the pages with the topics that invalidate it (src/console/server/events.ts). */
 import { queryOptions, useQuery } from '@tanstack/react-query';
 import { createContext, useContext } from 'react';
 import type { components as BusinessComponents } from '../../api/generated/business.ts';
@@ -36,7 +36,7 @@ interface ListPage<Item> {
   next: string | undefined;
 }
 
-/** Every page of a list, or so many. */
+/** Reads all pages of a list, or at most `pages`. */
 async function listAll<Item>(
   ask: (after: { after?: string }) => Promise<ListPage<Item>>,
   pages = Number.POSITIVE_INFINITY,
@@ -66,7 +66,7 @@ export const readOrganization = (orgID: string) =>
     business.GET('/organizations/{orgID}', of({ orgID })).then(bodyOf),
   );
 
-/** Of the Platform API; empty for a person who may see none. */
+/** Clusters from the Platform API; empty for a person who may see none. */
 export const readClusters = ({ orgID, seesClusters }: Who) =>
   read(['clusters', orgID, seesClusters], ['me', `organization/${orgID}`], async () => {
     if (!seesClusters) return [];
@@ -78,7 +78,7 @@ export const readClusters = ({ orgID, seesClusters }: Who) =>
     return items.sort((a, b) => (a.spec.name < b.spec.name ? -1 : 1));
   });
 
-/** A cluster of an organization, for openapi-fetch. */
+/** The parameters of a request about a cluster of an organization, for openapi-fetch. */
 export function inside(clusterId: string, businessOrgId: string) {
   return { params: { path: { clusterId }, query: { businessOrgId } } };
 }
@@ -88,7 +88,7 @@ export const readCluster = (clusterId: string, orgID: string) =>
     platform.GET('/clusters/{clusterId}', inside(clusterId, orgID)).then(bodyOf),
   );
 
-/** The name, where a shell takes it as it is; of any other the ID. */
+/** The cluster's name where a shell needs no quotes around it, else its ID. */
 export function plainName({ cluster_id: id, cluster_name: name }: ClusterUse): string {
   return /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/.test(name) ? name : id;
 }
@@ -103,12 +103,12 @@ export const readUses = ({ me: { memberships }, orgID }: Who) => ({
       return clusters.filter(({ organization_id: id }) => !isElsewhere(id));
     },
   ),
-  // What lasts becomes a failure, of which nothing reports.
+  // A pending state turns into a failure after a while, which no topic announces: poll.
   refetchInterval: ({ state: { data = [] } }: { state: { data?: ClusterUse[] | undefined } }) =>
     data.some(({ ssh, kubernetes }) => ssh.state === 'pending' || kubernetes.state === 'pending') && 30_000,
 });
 
-/** Only for a person who holds `clusters.ssh`; null where they lost it meanwhile. */
+/** For a person who holds `clusters.ssh`; null where they have lost it since. */
 export const readSshAccess = ({ cluster_id: clusterId, organization_id: organizationId }: ClusterUse) =>
   read(
     ['ssh-access', clusterId],
@@ -145,7 +145,7 @@ export const readUsage = (clusterId: string, orgID: string) =>
 
 const asked = new Map<string, { ids: string[]; reading: Promise<Usage[]> }>();
 
-/** Of one cluster: all that a page asks for at one moment is read by one request. */
+/** The usage of one cluster. Calls in the same tick are batched into one request. */
 async function usageOf(clusterId: string, businessOrgId: string): Promise<Usage> {
   let batch = asked.get(businessOrgId);
   if (!batch || batch.ids.length === mostUsagesAtOnce) {
@@ -175,7 +175,7 @@ export const readStorage = (orgId: string) =>
     platform.GET('/organizations/{orgId}/storage', of({ orgId })).then(bodyOf),
   );
 
-/** Of an organization; null for a person who may not see reservations. Read again with the cluster that they are shown with. */
+/** An organization's reservations; null for a person who may not see them. Invalidated with the cluster that shows them. */
 export const readReservations = ({ orgID, permissions }: Who, clusterId: string) =>
   read(
     ['reservations', orgID, clusterId, permissions.has('reservations.read')],
@@ -213,7 +213,7 @@ export const readRequests = (orgID: string, state: 'open' | 'all') =>
     return business.GET('/organizations/{orgID}/access-requests', { params }).then(bodyOf);
   });
 
-/** Null for a person who may not grant. */
+/** The permissions of all members; null for a person who may not grant any. */
 export const readMemberPermissions = ({ orgID, isDecider }: Who) =>
   read(['member-permissions', orgID, isDecider], [`members/${orgID}`, 'me'], async () => {
     if (!isDecider) return null;
@@ -272,7 +272,7 @@ export const readIdentities = (userID: string) =>
 export const readOpenSessions = () =>
   read(['operator', 'sessions'], ['ssh-sessions'], () => business.GET('/operator/sessions').then(bodyOf));
 
-/** Of the clusters that a person sees; operators see all. */
+/** Names of the clusters that the person sees, by ID; operators see all. */
 export function useClusterNames(): ReadonlyMap<string, string> {
   const who = useWho();
   const own = useQuery(readClusters(who));
@@ -291,7 +291,7 @@ export interface Who {
   membership: Membership | undefined;
   orgID: string;
   permissions: ReadonlySet<string>;
-  /** Whether there may be a cluster of it that they see. */
+  /** Whether they may see any cluster of the organization. */
   seesClusters: boolean;
   isManager: boolean;
   isDecider: boolean;
@@ -309,7 +309,7 @@ export function membershipIn({ memberships, default_org_id: usual }: Me, org: st
   return memberships.find(({ org_id: id }) => id === (org ?? usual)) ?? memberships[0];
 }
 
-/** `granted`: what a member was granted; `reaches`: whether they hold a grant on a cluster. */
+/** `granted`: the permissions granted to a member; `reaches`: whether they hold a grant on a cluster. */
 export function whoIs(
   me: Me,
   membership: Membership | undefined,
@@ -331,7 +331,7 @@ export function whoIs(
 
 type StaffKey = Me['staff_keys'][number];
 
-/** Whether the person holds the key, by itself or within `staff.operate`. The APIs decide; this spares a dead end. */
+/** Whether the person holds the key, or `staff.operate`, which includes it. The APIs decide; this spares refused requests. */
 export function holdsStaff({ me: { staff_keys: held } }: Pick<Who, 'me'>, key: StaffKey): boolean {
   return held.includes(key) || held.includes('staff.operate');
 }

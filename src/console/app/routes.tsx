@@ -14,7 +14,7 @@ import { KeysPage } from './pages/keys.tsx';
 import { StartPage } from './pages/start.tsx';
 import { auditSearch, ownSessionSearch, sessionSearch, textOf } from './trail.ts';
 
-/** The search parameters of these names, as texts. What is none is undefined, not left out: the router would keep it as it came. */
+/** The search parameters of these names, as texts. Invalid ones are undefined, not left out: the router would keep them. */
 function texts<Name extends string>(...names: Name[]) {
   return (search: Record<string, unknown>): { [One in Name]?: string } =>
     Object.fromEntries(names.map((name) => [name, textOf(search[name])])) as {
@@ -22,7 +22,7 @@ function texts<Name extends string>(...names: Name[]) {
     };
 }
 
-/** The IDs of a hundred people, with commas between them. */
+/** Room for the IDs of a hundred people, separated by commas. */
 const longestPeople = 4_000;
 
 function peopleOf({ people }: Record<string, unknown>): { people?: string } {
@@ -92,7 +92,6 @@ const pages = [
   page('/past/mine', MyPastSessionsPage, ownSessionSearch),
   page('/audit', AuditPage, auditSearch),
   page('/security', SecurityPage, none),
-  // Any other address.
   page('/$', NotFoundPage, none),
 ] as const;
 

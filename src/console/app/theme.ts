@@ -1,6 +1,6 @@
-/** The colour scheme that a person chose in this browser, in every tab of it. It runs before anything is drawn, so it imports nothing. */
+/** Applies the colour scheme that a person chose, in every tab. It imports nothing, because it runs before the first paint. */
 function follow(): void {
-  // As frame.tsx keeps it.
+  // frame.tsx writes this key.
   document.documentElement.dataset['theme'] = localStorage.getItem('andromeda-theme') ?? 'system';
 }
 follow();

@@ -1,23 +1,23 @@
-/** Lists that go back in time: the audit trail, and SSH sessions that have ended. Their filters are in the address. */
+/** Filters of the audit trail and of ended SSH sessions, as search parameters of their pages. */
 
-/** Days are those of the reader. */
+/** Days are in the reader's time zone. */
 export interface TrailSearch {
   from?: string | undefined;
-  /** Included. */
+  /** The last day, included. */
   to?: string | undefined;
   before?: number | undefined;
-  /** An address or an ID. */
+  /** An email address or an ID. */
   person?: string | undefined;
   cluster?: string | undefined;
-  /** With `*` at the end: all that begin so. */
+  /** An operation, or a prefix with `*` at its end. */
   operation?: string | undefined;
   result?: 'done' | 'refused' | undefined;
-  /** Where from. */
+  /** The source address of a session. */
   address?: string | undefined;
   key?: string | undefined;
 }
 
-/** What cannot be meant is undefined, not left out: the router would keep it as it came. */
+/** Invalid values are set to undefined, not left out: the router would keep them unchecked. */
 function trailSearch(...names: ('person' | 'cluster' | 'operation' | 'address' | 'key')[]) {
   return (search: Record<string, unknown>): TrailSearch => ({
     ...Object.fromEntries(names.map((name) => [name, textOf(search[name])])),
@@ -57,7 +57,7 @@ export function trailQuery({ from, to, before, ...about }: TrailSearch, limit: n
   return { limit, ...Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) };
 }
 
-/** When a day begins here, or the one so many days later. */
+/** The time at which a day begins here, or the day `later` days after it. */
 function beginOf(day: string, later: number): string {
   const [year = 0, month = 1, date = 1] = day.split('-').map(Number);
   return new Date(year, month - 1, date + later).toISOString();
@@ -65,7 +65,7 @@ function beginOf(day: string, later: number): string {
 
 const longest = 200;
 
-/** A search parameter as text; undefined for what is none. The router reads what looks like a number as one. */
+/** A search parameter as text; undefined if it is not one. The router parses digits to a number, which counts as text. */
 export function textOf(value: unknown): string | undefined {
   const isText = typeof value === 'string' || typeof value === 'number';
   return isText && value !== '' ? String(value).slice(0, longest) : undefined;

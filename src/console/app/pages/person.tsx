@@ -17,7 +17,7 @@ import { ChangeButtons, ChangeForm, type ChangeKind } from '../parts/people/memb
 import { SaveCsv } from '../parts/save.tsx';
 import { type Column, Table } from '../parts/table.tsx';
 import { Age, count, LastReport, Moment, State } from '../parts/values.tsx';
-import { type Delivery, type Person, progressOf, readAccessOf, type Way } from '../people.ts';
+import { type Delivery, type MemberAccess, progressOf, readAccessOf, type Way } from '../people.ts';
 import { readMemberPermissions, useWho } from '../reads.ts';
 
 export function PersonPage() {
@@ -51,14 +51,14 @@ export function PersonPage() {
   );
 }
 
-function Sentence({ person }: { person: Person }) {
+function Sentence({ person }: { person: MemberAccess }) {
   const reached = person.clusters.filter(({ ways }) => ways.length > 0).length;
   const who = person.is_member ? `${person.role === 'member' ? 'A' : 'An'} ${person.role}` : 'Not a member';
   const name = person.name === person.email ? '' : `${person.name}. `;
   return `${name}${who}, with access to ${reached} of ${count(person.clusters.length, 'cluster')}.`;
 }
 
-function Actions({ person }: { person: Person }) {
+function Actions({ person }: { person: MemberAccess }) {
   const { user_id: userId, email, role, is_member: isMember, clusters } = person;
   const [kind, setKind] = useState<ChangeKind>();
   const permissions = useQuery(readMemberPermissions(useWho()));
@@ -81,7 +81,7 @@ function Actions({ person }: { person: Person }) {
   );
 }
 
-const keyColumns: Column<Person['keys'][number]>[] = [
+const keyColumns: Column<MemberAccess['keys'][number]>[] = [
   { name: 'Fingerprint', cell: (key) => <code className="cut">{key.fingerprint}</code> },
   { name: 'Registered', cell: (key) => <Age at={key.created_at} /> },
   {
@@ -90,7 +90,7 @@ const keyColumns: Column<Person['keys'][number]>[] = [
   },
 ];
 
-function About({ person }: { person: Person }) {
+function About({ person }: { person: MemberAccess }) {
   const { orgID } = useWho();
   const { user_id: id, username, member_since: since, changed_at: changed } = person;
   const use = person.username_state === 'frozen' ? 'permanent' : 'not used yet';
@@ -145,7 +145,7 @@ const wayColumns: Column<Row>[] = [
 
 interface AccessOptions {
   of: Reading<unknown>;
-  person: Person;
+  person: MemberAccess;
   clusters: readonly Delivery[];
 }
 
@@ -170,7 +170,7 @@ function Access({ of, person, clusters }: AccessOptions) {
   );
 }
 
-function OnCluster({ person, cluster }: { person: Person; cluster: Delivery }) {
+function OnCluster({ person, cluster }: { person: MemberAccess; cluster: Delivery }) {
   const on = person.clusters.find((one) => one.cluster_id === cluster.cluster_id);
   if (!on) return null;
   return (
@@ -185,7 +185,7 @@ function OnCluster({ person, cluster }: { person: Person; cluster: Delivery }) {
   );
 }
 
-function rowsOfFile({ email }: Person, rows: readonly Row[]): string[][] {
+function rowsOfFile({ email }: MemberAccess, rows: readonly Row[]): string[][] {
   const head = ['email', 'cluster', 'opens', 'by', 'way', 'since', 'until'];
   const body = rows.map(({ cluster, way }) => {
     const { opens, by, since, until = '' } = way;
@@ -227,7 +227,7 @@ function ProgressSentence({
   people,
   clusters,
 }: {
-  people: readonly Person[];
+  people: readonly MemberAccess[];
   clusters: readonly Delivery[];
 }) {
   const there = clusters.filter((one) => progressOf(people, one).isThere).length;
@@ -238,7 +238,7 @@ function ProgressSentence({
   return `${there} of ${clusters.length} clusters are up to date.`;
 }
 
-function Who({ people, ids }: { people: readonly Person[]; ids: readonly string[] }) {
+function Who({ people, ids }: { people: readonly MemberAccess[]; ids: readonly string[] }) {
   const { orgID } = useWho();
   return (
     <Panel
@@ -268,7 +268,7 @@ function Who({ people, ids }: { people: readonly Person[]; ids: readonly string[
   );
 }
 
-function Progress({ people, cluster }: { people: readonly Person[]; cluster: Delivery }) {
+function Progress({ people, cluster }: { people: readonly MemberAccess[]; cluster: Delivery }) {
   const { isThere } = progressOf(people, cluster);
   return (
     <Panel

@@ -2,7 +2,7 @@
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { opensText, wayText } from '../../../../domain/access/ways-in.ts';
-import { type Delivery, type OnCluster, type Person, progressOf, type Way } from '../../people.ts';
+import { type Delivery, type MemberAccess, type OnCluster, progressOf, type Way } from '../../people.ts';
 import { Strip } from '../strip.tsx';
 import { Age, type Kind, State, Text } from '../values.tsx';
 
@@ -39,7 +39,7 @@ export function AccessStates({ on: { slurm, kubernetes } }: { on: OnCluster }) {
 }
 
 /** How far a change of these people has come on one cluster. */
-export function AccessStrip({ people, cluster }: { people: readonly Person[]; cluster: Delivery }) {
+export function AccessStrip({ people, cluster }: { people: readonly MemberAccess[]; cluster: Delivery }) {
   const { steps, missing } = progressOf(people, cluster);
   const ids = people.map(({ user_id: id }) => id).join();
   return <Strip of={`people/${ids}/${cluster.cluster_id}`} steps={steps} missing={missing} />;
