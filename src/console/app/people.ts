@@ -9,7 +9,7 @@ import { count } from './parts/values.tsx';
 import { installationTopics, of, read, useWho, type Who } from './reads.ts';
 
 export type MemberAccess = components['schemas']['MemberAccess'];
-export type OnCluster = components['schemas']['AccessToCluster'];
+export type ClusterAccess = components['schemas']['AccessToCluster'];
 export type Way = components['schemas']['WayIn'];
 export type Delivery = components['schemas']['ClusterDelivery'];
 export type MemberChange = components['schemas']['MemberChange'];

@@ -1,8 +1,8 @@
-/** What the person can do on each cluster; where not, what is missing, and the one thing to do. */
+/** The person's access to each cluster; where it is missing, the reason and the one remedy. */
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
-import { AskAccess, OwnAccess, type Wish } from '../parts/access-requests.tsx';
+import { AskAccess, OwnAccess, type WantedAccess } from '../parts/access-requests.tsx';
 import { Button, Empty, Facts, Loaded, Page, Panel, said, together } from '../parts/page.tsx';
 import { Kubeconfig, LoginLines, LoginStrip, UseLine, UsesSentence } from '../parts/people/uses.tsx';
 import { Table } from '../parts/table.tsx';
@@ -20,7 +20,7 @@ import {
 
 export function AccessPage() {
   const uses = useQuery(readUses(useWho()));
-  const [wish, setWish] = useState<Wish>();
+  const [wish, setWish] = useState<WantedAccess>();
   return (
     <Page title="Access" sentence={said(uses, (list) => <UsesSentence uses={list} />)}>
       <Loaded of={uses}>
@@ -47,7 +47,7 @@ export function AccessPage() {
 
 function ClusterAccess({ cluster, ask }: { cluster: ClusterUse; ask: (key: string) => void }) {
   const { ssh, kubernetes, cluster_name: name } = cluster;
-  // On a cluster of another organization, they give access who are there.
+  // Only the cluster's own organization gives access to it.
   const mayAsk = cluster.organization_id === useWho().orgID;
   return (
     <Panel title={name} cli={`andromeda access show ${name}`} operation="GET /me/access">
@@ -63,7 +63,7 @@ function ClusterAccess({ cluster, ask }: { cluster: ClusterUse; ask: (key: strin
   );
 }
 
-/** What the person can do about what is missing, and when what they have ends. */
+/** The remedy for missing access, and the end of existing access. */
 function Remedy({ use, way, ask }: { use: Use; way: string; ask: false | (() => void) }) {
   const { reason, next, granted, expires_at: end } = use;
   if (reason === 'no_keys' || reason === 'key_lapsed') return <Link to="/keys">Register a key.</Link>;

@@ -1,4 +1,4 @@
-/** The pages that stand alone, outside of the frame, and the one of an address that is none. */
+/** The pages outside of the frame, and the page for an unknown address. */
 import { useQuery } from '@tanstack/react-query';
 import { Link, useSearch } from '@tanstack/react-router';
 import { type ReactNode, useEffect } from 'react';
@@ -33,12 +33,12 @@ const reasons: Record<string, string> = {
 
 export function SignedOutPage() {
   const { why, to = '/' } = useSearch({ strict: false });
-  // Who signed out on purpose stays here.
+  // A person who signed out on purpose stays here.
   useEffect(() => (why ? goOnWhenSignedIn(to) : undefined), [why, to]);
   return <Alone why={why} to={to} label="Continue" />;
 }
 
-/** The page after a sign-in that a login over SSH asked for. */
+/** The page after a sign-in that an SSH login required. */
 export function SignedInPage() {
   return (
     <Alone to="/" label="Open the console">
@@ -50,7 +50,7 @@ export function SignedInPage() {
 interface AloneOptions {
   why?: string | undefined;
   to: string;
-  /** For a person who is signed in: what they are shown, and where they can go on. */
+  /** For a signed-in person: the label of the link to `to`, below the text in `children`. */
   label: string;
   children?: ReactNode;
 }

@@ -115,7 +115,7 @@ function EntryCell({ entry }: { entry: AuditEntry }) {
     <div className="two roomy">
       <p className="event">
         {parts.map(({ text, of }, index) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: the parts of a sentence have an order, and nothing else
+          // biome-ignore lint/suspicious/noArrayIndexKey: the parts of a sentence have an order, and no identity
           <Named key={index} of={of} entry={entry}>
             {text}
           </Named>
@@ -145,7 +145,7 @@ function EntryCell({ entry }: { entry: AuditEntry }) {
   );
 }
 
-/** A name in a sentence leads to what it names, where the person may see that. */
+/** Links a name in a sentence to its page, where the person may see that page. */
 function Named({ of, entry, children }: { of: NameKind; entry: AuditEntry; children: string }) {
   const who = useWho();
   const { actor_email, subject_email = '', cluster_id: cluster = '' } = entry;

@@ -1,4 +1,4 @@
-/** Who has access to a cluster, by which way, and whether the cluster has the access list. */
+/** The people with access to a cluster, the ways that give it, and the state of the access list. */
 import { useQuery } from '@tanstack/react-query';
 import { Link, useParams } from '@tanstack/react-router';
 import { opensText, wayText } from '../../../domain/access/ways-in.ts';
@@ -23,7 +23,7 @@ import { useWho } from '../reads.ts';
 export default function ClusterPeoplePage() {
   const { orgID, me } = useWho();
   const { clusterId } = useParams({ from: '/frame/clusters/$clusterId/people' });
-  // What this page needs to know of the cluster, it reads of its own reader.
+  // The reader's own access includes the cluster's delivery state, which this page needs.
   const own = useQuery(readAccessOf(orgID, [me.user.id]));
   const delivery = own.data?.clusters.find((one) => one.cluster_id === clusterId);
   return (
@@ -111,7 +111,7 @@ const states = {
 
 function ListStrip({ list, delivery }: { list: AccessList; delivery: Delivery }) {
   const { generation, updated_at: at } = list;
-  // The contract has `rejected` as well, which no list is.
+  // The contract also has `rejected`, which the service never sets.
   const [state, usual] = states[list.state as keyof typeof states];
   const steps = deliverySteps({
     desired: { name: `desired ${generation}`, at },
@@ -139,7 +139,7 @@ const columns: Column<Reviewed>[] = [
   { name: 'Until', sort: 'ends', cell: ({ ways = [] }) => <Ends ways={ways} /> },
 ];
 
-/** When they end by themselves: each way where they differ, since what is left opens less. */
+/** The ends of ways: one by one where they differ, since the remaining ones give less access. */
 function Ends({ ways }: { ways: readonly Way[] }) {
   const [first] = ways;
   if (ways.every(({ until }) => until === first?.until)) return <Until at={first?.until} />;

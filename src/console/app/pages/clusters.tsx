@@ -1,4 +1,4 @@
-/** Clusters at a glance. */
+/** The list of clusters, and the page of one. */
 import { useQuery } from '@tanstack/react-query';
 import { Link, useParams } from '@tanstack/react-router';
 import type { components } from '../../../api/generated/platform.ts';

@@ -18,11 +18,11 @@ import {
   useWho,
 } from '../reads.ts';
 
-type Machine = Usage['machines'][number];
+type MachineUsage = Usage['machines'][number];
 
-interface Row {
+interface ClusterRow {
   cluster: ClusterItem;
-  machines: readonly Machine[];
+  machines: readonly MachineUsage[];
   jobs: readonly Job[];
   links?: Usage['links'] | undefined;
 }
@@ -33,7 +33,7 @@ export default function GpusPage() {
   const inService = (clusters.data ?? []).filter(({ status }) => status.lifecycleState !== 'released');
   const usages = allOf(useQueries({ queries: inService.map(({ id }) => readUsage(id, who.orgID)) }));
   const both = together({ clusters, usages });
-  const rows = inService.map((cluster, index): Row => {
+  const rows = inService.map((cluster, index): ClusterRow => {
     const { machines = [], jobs = [], links } = usages.data?.[index] ?? {};
     return { cluster, machines, jobs, links };
   });
@@ -50,7 +50,7 @@ export default function GpusPage() {
   );
 }
 
-function usageOf(machines: readonly Machine[]) {
+function usageOf(machines: readonly MachineUsage[]) {
   return gpuUsage(
     machines.map(({ gpu_count: gpuCount = 0, gpus_in_use: gpusInUse, takes_work: takesWork }) => {
       return { gpuCount, gpusInUse, takesWork: takesWork ?? 'unknown' };
@@ -58,7 +58,7 @@ function usageOf(machines: readonly Machine[]) {
   );
 }
 
-function sentenceOf(rows: readonly Row[]): string {
+function sentenceOf(rows: readonly ClusterRow[]): string {
   const machines = rows.flatMap((row) => row.machines);
   const usage = usageOf(machines);
   const blocks = describeFreeBlocks(usage);
@@ -67,7 +67,7 @@ function sentenceOf(rows: readonly Row[]): string {
 }
 
 interface TablesOptions {
-  rows: readonly Row[];
+  rows: readonly ClusterRow[];
   used: readonly { cluster: string; usage: Usage }[];
 }
 
@@ -110,7 +110,7 @@ function Tables({ rows, used }: TablesOptions) {
   );
 }
 
-const ofCluster: Column<Row> = {
+const ofCluster: Column<ClusterRow> = {
   name: 'Cluster',
   cell: ({ cluster: { id, spec }, links = [] }) => (
     <>
@@ -128,14 +128,14 @@ const ofCluster: Column<Row> = {
   ),
 };
 
-const ofNode: Column<Row> = {
+const ofNode: Column<ClusterRow> = {
   name: 'Node',
   cell: ({ machines: [one] }) => (
     <Two first={<div>{one?.name}</div>} second={one?.reason && <Text of={one.reason} />} />
   ),
 };
 
-const ofHolders: Column<Row> = {
+const ofHolders: Column<ClusterRow> = {
   name: 'Held by',
   cell: ({ jobs }) =>
     jobs.map(({ id, person, user }) => (
@@ -145,7 +145,7 @@ const ofHolders: Column<Row> = {
     )),
 };
 
-const counts: Column<Row>[] = [
+const counts: Column<ClusterRow>[] = [
   { name: 'Free', isNumber: true, cell: ({ machines }) => usageOf(machines).free },
   { name: 'In use', isNumber: true, cell: ({ machines }) => usageOf(machines).inUse },
   { name: 'Unavailable', isNumber: true, cell: ({ machines }) => usageOf(machines).away },
@@ -165,10 +165,10 @@ const hoursColumns: Column<{ cluster: string; person: Hours['people'][number] }>
 ];
 
 const spans = [7, 30, 90].map((days) => [days, `${days} days`] as const);
-/** The service has it no newer. */
+/** The service updates the figures no more often. */
 const refetchInterval = 600_000;
 
-/** Nothing for who may not list the organization's clusters. */
+/** Empty for a person who may not list the organization's clusters. */
 function GpuHoursPanel() {
   const { orgID, seesClusters } = useWho();
   const [days, setDays] = useState<number>(30);

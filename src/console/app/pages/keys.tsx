@@ -1,4 +1,4 @@
-/** SSH keys: register one, revoke one, and see each cluster drop what was revoked. */
+/** SSH keys: register, rename and revoke them, and see each cluster drop a revoked key. */
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { components } from '../../../api/generated/business.ts';
@@ -13,12 +13,12 @@ import { useDraft, WriteDialog, WriteForm } from '../parts/write.tsx';
 import { endedBy, readKeyPlan, useReadPlan } from '../people.ts';
 import { read, readKeyClusters, readKeys } from '../reads.ts';
 
-type Key = components['schemas']['SshKey'];
+type SshKey = components['schemas']['SshKey'];
 
 export function KeysPage() {
   const keys = useQuery(readKeys());
-  const [revoking, setRevoking] = useState<Key>();
-  const [renaming, setRenaming] = useState<Key>();
+  const [revoking, setRevoking] = useState<SshKey>();
+  const [renaming, setRenaming] = useState<SshKey>();
   const [isAdding, setIsAdding] = useState(false);
   const active = keys.data?.keys.filter((key) => key.lifecycle_state === 'active') ?? [];
   const revoked = keys.data?.keys.filter((key) => key.lifecycle_state === 'revoked') ?? [];
@@ -65,7 +65,7 @@ function Sentence({ active }: { active: number }) {
   return `You have ${count(active, 'active key')}. ${lost}`;
 }
 
-const columns: Column<Key>[] = [
+const columns: Column<SshKey>[] = [
   {
     name: 'Key',
     cell: ({ label, fingerprint }) => (
@@ -85,7 +85,7 @@ const columns: Column<Key>[] = [
   { name: 'Last used', cell: (key) => <LastUse of={key} /> },
 ];
 
-function actionsOf(rename: (key: Key) => void, revoke: (key: Key) => void): Column<Key> {
+function actionsOf(rename: (key: SshKey) => void, revoke: (key: SshKey) => void): Column<SshKey> {
   return {
     name: actions,
     cell: (key) => (
@@ -101,8 +101,8 @@ function actionsOf(rename: (key: Key) => void, revoke: (key: Key) => void): Colu
   };
 }
 
-/** When and from where a key was last used; one that has been of no use for long is marked. */
-function LastUse({ of }: { of: Key }) {
+/** The time and source of a key's last use; a key unused for long is marked. */
+function LastUse({ of }: { of: SshKey }) {
   const now = useNow();
   const { created_at: createdAt, last_used_at: at, last_used_from: from } = of;
   const disuse = disuseOf({ createdAt, lastUsedAt: at }, now);
@@ -111,7 +111,7 @@ function LastUse({ of }: { of: Key }) {
   return <Two first={mark ?? <Age at={at} />} second={from && `from ${from}`} />;
 }
 
-function Rename({ sshKey, close }: { sshKey: Key; close: () => void }) {
+function Rename({ sshKey, close }: { sshKey: SshKey; close: () => void }) {
   const naming = operation('put', '/me/ssh-keys/{keyID}/label', { keyID: sshKey.id });
   const [label, setLabel] = useDraft(naming.name, 'label', sshKey.label ?? '');
   const typed = label.trim();
@@ -141,7 +141,7 @@ function Rename({ sshKey, close }: { sshKey: Key; close: () => void }) {
   );
 }
 
-function Revoke({ sshKey, isLast, close }: { sshKey: Key; isLast: boolean; close: () => void }) {
+function Revoke({ sshKey, isLast, close }: { sshKey: SshKey; isLast: boolean; close: () => void }) {
   const consequences = useReadPlan(readKeyPlan(sshKey.id));
   return (
     <WriteDialog
@@ -170,8 +170,8 @@ function Revoke({ sshKey, isLast, close }: { sshKey: Key; isLast: boolean; close
   );
 }
 
-/** The clock of a revocation: the gateway at once, then each cluster when its reports first lack the key. */
-function Dropped({ revoked }: { revoked: Key }) {
+/** The progress of a revocation: the gateway at once, then each cluster when its reports first lack the key. */
+function Dropped({ revoked }: { revoked: SshKey }) {
   const clusters = useQuery(readKeyClusters(revoked.id));
   if (!revoked.revoked_at) return null;
   const at = revoked.revoked_at;
@@ -222,7 +222,7 @@ function DroppedBy({ cluster, at }: { cluster: components['schemas']['KeyCluster
   );
 }
 
-/** Loaded apart, when a form shows it: every page would load it otherwise. */
+/** Loads its code on demand, as this page belongs to the bundle that every page loads. */
 function KeyPlan({ of: consequences }: { of: ReturnType<typeof useReadPlan> }) {
   const part = useQuery(read(['key-plan-part'], [], () => import('../parts/consequences.tsx')));
   return <Loaded of={part}>{({ Consequences }) => <Consequences of={consequences} />}</Loaded>;

@@ -1,4 +1,4 @@
-/** Who has access to what, by which way and until when; who joins and leaves. */
+/** Members and their access: its ways and ends, and the forms to add, change and remove members. */
 import { useState } from 'react';
 import {
   type PermissionKey,
@@ -19,11 +19,11 @@ import { useWrite } from '../parts/write.tsx';
 import { type Reviewed, useDue, useReview } from '../people.ts';
 import { useWho } from '../reads.ts';
 
-type Doing = { kind: 'add' } | { kind: 'choose' | ChangeKind; row: Reviewed } | undefined;
+type Action = { kind: 'add' } | { kind: 'choose' | ChangeKind; row: Reviewed } | undefined;
 
 export default function MembersPage() {
   const { orgID, isManager } = useWho();
-  const [doing, setDoing] = useState<Doing>();
+  const [doing, setDoing] = useState<Action>();
   const [day, setDay] = useState('');
   const isPast = day !== '';
   const shown = isPast ? heldColumns : [...allColumns, actionColumn(setDoing)];
@@ -68,7 +68,7 @@ export default function MembersPage() {
   );
 }
 
-/** For a day in UTC, of which the beginning is meant; empty: now. */
+/** A day in UTC, which stands for its beginning; empty means now. */
 function DayField({ value, onChange }: Edited<string>) {
   const max = new Date().toISOString().slice(0, 10);
   return (
@@ -79,7 +79,7 @@ function DayField({ value, onChange }: Edited<string>) {
   );
 }
 
-function Form({ doing, act, close }: { doing: Doing; act: (doing: Doing) => void; close: () => void }) {
+function Form({ doing, act, close }: { doing: Action; act: (doing: Action) => void; close: () => void }) {
   if (!doing) return null;
   if (doing.kind === 'add') return <AddMembers close={close} />;
   const { kind, row } = doing;
@@ -157,7 +157,7 @@ const heldColumns: Column<Reviewed>[] = [
 const lastSignIn = lastOf('Last sign-in', ({ last_sign_in_at: at }) => at);
 const allColumns: Column<Reviewed>[] = [...heldColumns, { ...lastSignIn, sort: 'last_sign_in' }];
 
-function actionColumn(act: (doing: Doing) => void): Column<Reviewed> {
+function actionColumn(act: (doing: Action) => void): Column<Reviewed> {
   return {
     name: actions,
     cell: (row) => row.role && <Act row={row} role={row.role} act={act} />,
@@ -167,7 +167,7 @@ function actionColumn(act: (doing: Doing) => void): Column<Reviewed> {
 interface ActOptions {
   row: Reviewed;
   role: NonNullable<Reviewed['role']>;
-  act: (doing: Doing) => void;
+  act: (doing: Action) => void;
 }
 
 function Act({ row, role, act }: ActOptions) {
@@ -238,7 +238,7 @@ function lastOf(name: string, at: (row: Reviewed) => string | undefined): Column
   return { name, cell };
 }
 
-/** Nothing while there is nothing to keep. `change`: what the page has to change or remove a member. */
+/** Empty while no member's access is due. `change` opens the page's dialog that changes or removes a member. */
 function KeepAccess({ change }: { change: (row: Reviewed) => void }) {
   const due = useDue();
   if (!due.error && !due.data?.total) return null;
@@ -246,7 +246,7 @@ function KeepAccess({ change }: { change: (row: Reviewed) => void }) {
   return <Loaded of={due}>{({ people }) => <Due people={people} whose={whose} change={change} />}</Loaded>;
 }
 
-/** What each holds, without the end that the review gave: one write a member, each under a key of its own. */
+/** Keeps members' permissions without the end that the review set: one write and one idempotency key for each. */
 function keeping(orgID: string): Operation<readonly Reviewed[], unknown> {
   return {
     name: `keep access in ${orgID}`,

@@ -1,4 +1,4 @@
-/** For operators: the machines of a cluster, and which of them may work. */
+/** For operators: the machines of a cluster, and forms to admit or quarantine them. */
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import { useState } from 'react';
@@ -17,7 +17,7 @@ import {
   useWho,
 } from '../reads.ts';
 
-interface Doing {
+interface MachineAction {
   machine: OperatorMachine;
   to: 'admit' | 'quarantine';
 }
@@ -96,7 +96,7 @@ const columns: Column<OperatorMachine>[] = [
 
 function MachineTable({ cluster, machines }: { cluster: string; machines: readonly OperatorMachine[] }) {
   const mayAct = holdsStaff(useWho(), 'staff.operate');
-  const [doing, setDoing] = useState<Doing>();
+  const [doing, setDoing] = useState<MachineAction>();
   const actions: Column<OperatorMachine> = {
     name: 'Actions',
     cell: (machine) => (
@@ -134,7 +134,7 @@ const consequences = {
   quarantine: 'It accepts no new work, and its GPUs no longer count as free. Running jobs continue.',
 };
 
-function Change({ machine, to, cluster, close }: Doing & { cluster: string; close: () => void }) {
+function Change({ machine, to, cluster, close }: MachineAction & { cluster: string; close: () => void }) {
   const verb = to === 'admit' ? 'Admit' : 'Quarantine';
   return (
     <WriteDialog

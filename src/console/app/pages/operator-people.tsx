@@ -1,4 +1,4 @@
-/** For operators: people with an account, and who of them is staff. */
+/** For operators: accounts, their state and their staff keys. */
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
@@ -11,14 +11,14 @@ import { Age, count, State } from '../parts/values.tsx';
 import { useDraft, WriteForm } from '../parts/write.tsx';
 import { holdsStaff, installationTopics, type Person, readIdentities, readPeople, useWho } from '../reads.ts';
 
-type Doing = { kind: 'add' } | { kind: 'staff' | 'lifecycle' | 'identities'; person: Person };
+type PersonAction = { kind: 'add' } | { kind: 'staff' | 'lifecycle' | 'identities'; person: Person };
 
 export default function OperatorPeoplePage() {
   const { email = '' } = useSearch({ from: '/frame/operator/people' });
   const [pages, setPages] = useState(1);
   const people = useQuery(readPeople(email, pages));
   const mayAct = holdsStaff(useWho(), 'staff.operate');
-  const [doing, setDoing] = useState<Doing>();
+  const [doing, setDoing] = useState<PersonAction>();
   return (
     <Page
       title="People"
@@ -46,7 +46,7 @@ export default function OperatorPeoplePage() {
   );
 }
 
-function Form({ doing, mayAct, close }: { doing: Doing; mayAct: boolean; close: () => void }) {
+function Form({ doing, mayAct, close }: { doing: PersonAction; mayAct: boolean; close: () => void }) {
   if (doing.kind === 'add') return <AddPerson close={close} />;
   const { kind, person } = doing;
   if (kind === 'staff') return <StaffKeys person={person} close={close} />;
@@ -61,7 +61,7 @@ function Sentence({ people, hasMore }: { people: readonly Person[]; hasMore: boo
   return `${shown}: ${staff} staff, ${gone} deactivated.`;
 }
 
-/** An address is asked of the server, which has all of them. */
+/** Finds a person by email address on the server, since the page has only the first people. */
 function Find({ email }: { email: string }) {
   const navigate = useNavigate({ from: '/operator/people' });
   const submit = (event: FormEvent<HTMLFormElement>) => {
@@ -105,7 +105,7 @@ const columns: Column<Person>[] = [
 
 interface TableOptions {
   people: readonly Person[];
-  act: (doing: Doing) => void;
+  act: (doing: PersonAction) => void;
   email: string;
 }
 
@@ -121,7 +121,7 @@ function PeopleTable({ people, act, email }: TableOptions) {
   );
 }
 
-function Actions({ person, act }: { person: Person; act: (doing: Doing) => void }) {
+function Actions({ person, act }: { person: Person; act: (doing: PersonAction) => void }) {
   const mayAct = holdsStaff(useWho(), 'staff.operate');
   const isActive = person.lifecycle_state === 'active';
   const button = (kind: 'staff' | 'lifecycle' | 'identities', label: string) => (

@@ -5,8 +5,8 @@ import { CopyLine, Facts, Loaded, Page, Panel, said } from '../parts/page.tsx';
 import { Age, Moment, State } from '../parts/values.tsx';
 import { type Installation, readInstallation } from '../reads.ts';
 
-type Keys = Installation['keys'][number];
-type Key = Keys['current'];
+type ServiceKeys = Installation['keys'][number];
+type ServiceKey = ServiceKeys['current'];
 type Backup = Installation['backup'];
 
 const command = { cli: 'andromeda admin installation', operation: 'GET /operator/installation' };
@@ -33,7 +33,7 @@ export default function OperatorServicePage() {
   );
 }
 
-const titles: Record<Keys['kind'], string> = {
+const titles: Record<ServiceKeys['kind'], string> = {
   host: 'Gateway host key',
   client: 'Gateway key for login nodes',
   issuer: 'Sign-in signing key',
@@ -112,7 +112,7 @@ function Drill({ of: drill }: { of: Backup['drill'] }) {
   );
 }
 
-function KeyFacts({ keys: { kind, current, next, former } }: { keys: Keys }) {
+function KeyFacts({ keys: { kind, current, next, former } }: { keys: ServiceKeys }) {
   return (
     <>
       <Facts
@@ -133,7 +133,7 @@ function KeyFacts({ keys: { kind, current, next, former } }: { keys: Keys }) {
   );
 }
 
-function KeyLine({ of: { id, line, from, until } }: { of: Key }) {
+function KeyLine({ of: { id, line, from, until } }: { of: ServiceKey }) {
   return (
     <>
       <code>{id}</code>{' '}

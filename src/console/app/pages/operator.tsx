@@ -1,4 +1,4 @@
-/** For operators: what needs attention, and how far each side of each cluster has come. */
+/** For operators: problems, and the sync progress of each side of each cluster. */
 import { type UseQueryResult, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { components } from '../../../api/generated/business.ts';
@@ -10,15 +10,15 @@ import { type Problem, readOperatorClusters, readProblems } from '../reads.ts';
 
 type Cluster = components['schemas']['OperatorCluster'];
 type Side = components['schemas']['OperatorClusterSide'];
-type List = NonNullable<Cluster['access_list']>;
+type ListState = NonNullable<Cluster['access_list']>;
 
-interface Row {
+interface SideRow {
   cluster: Cluster;
   side: Side;
-  list: List | null;
+  list: ListState | null;
 }
 
-/** A try that fails as the one before is no change that is announced. */
+/** Polls, because a retry that fails like the one before is not announced as a change. */
 const refetchInterval = 30_000;
 
 export default function OperatorPage() {
@@ -34,12 +34,12 @@ export default function OperatorPage() {
   );
 }
 
-/** Whether it is worth saying when this side is tried next. */
-function isTriedAgain({ side, cluster }: Row): boolean {
+/** Whether to show the time of the next try. */
+function isTriedAgain({ side, cluster }: SideRow): boolean {
   return cluster.cluster.state !== 'released' && (side.failure !== null || side.state !== 'reported');
 }
 
-function rowsOf(cluster: Cluster): Row[] {
+function rowsOf(cluster: Cluster): SideRow[] {
   return cluster.sides.map((side) => ({
     cluster,
     side,
@@ -47,7 +47,7 @@ function rowsOf(cluster: Cluster): Row[] {
   }));
 }
 
-function Sentence({ rows }: { rows: readonly Row[] }) {
+function Sentence({ rows }: { rows: readonly SideRow[] }) {
   const clusters = [...Map.groupBy(rows, ({ cluster }) => cluster.cluster.id).values()];
   const of = (...kinds: Kind[]) =>
     clusters.filter((sides) => sides.some((row) => kinds.includes(stateOf(row).kind))).length;
@@ -59,8 +59,8 @@ function Sentence({ rows }: { rows: readonly Row[] }) {
   return <>{clusters.length === 1 ? '1 cluster, in sync.' : `${total}, all in sync.`}</>;
 }
 
-/** The first of these that holds: what needs an operator comes before what only takes time. */
-function stateOf({ cluster: { cluster }, side, list }: Row): { kind: Kind; text: string } {
+/** The first state that applies: states that need an operator come before those that only take time. */
+function stateOf({ cluster: { cluster }, side, list }: SideRow): { kind: Kind; text: string } {
   if (cluster.state === 'released') return { kind: 'none', text: 'Released' };
   if (side.failure !== null || list?.state === 'failed') return { kind: 'bad', text: 'Needs attention' };
   if (side.state === 'unreachable') return { kind: 'bad', text: 'Unreachable' };
@@ -71,9 +71,9 @@ function stateOf({ cluster: { cluster }, side, list }: Row): { kind: Kind; text:
   return { kind: 'good', text: 'In sync' };
 }
 
-/** How far this side has come. What a silent one had, it is taken to have. */
-function stepsOf({ side, list }: Row): Step[] {
-  // An unreachable side may still have what it had.
+/** The sync steps of a side. A side that stopped reporting counts as still having what it last applied. */
+function stepsOf({ side, list }: SideRow): Step[] {
+  // An unreachable side may still have its last state.
   const failed = side.failure !== null && side.state !== 'unreachable';
   const isBroken = failed && list?.state === 'converged';
   const isObserved = side.state === 'reported';
@@ -96,12 +96,12 @@ function stepsOf({ side, list }: Row): Step[] {
       state: failed && !isBroken ? 'failed' : isApplied ? 'done' : isAccepted ? 'busy' : 'waiting',
     },
     isApplied || observed.state !== 'done' ? observed : { ...observed, state: 'waiting', at: undefined },
-    // The list is in force, and something else there is not as it should be.
+    // The list is in force, but another part of the side failed.
     ...(isBroken ? [{ name: 'working', state: 'failed' } as const] : []),
   ];
 }
 
-function missingOf({ side }: Row): string {
+function missingOf({ side }: SideRow): string {
   if (side.failure !== null) return side.failure;
   if (side.state === 'unreported') return 'It has not reported yet.';
   if (side.state === 'unreachable') return 'The last attempt to look at it failed.';
@@ -109,7 +109,7 @@ function missingOf({ side }: Row): string {
   return 'The next sync applies it.';
 }
 
-const columns: Column<Row>[] = [
+const columns: Column<SideRow>[] = [
   {
     name: 'Cluster',
     cell: ({ cluster }) => (
@@ -143,7 +143,7 @@ const columns: Column<Row>[] = [
   },
 ];
 
-function Progress({ of: row }: { of: Row }) {
+function Progress({ of: row }: { of: SideRow }) {
   const { cluster, side } = row;
   return (
     <div className="progress">
@@ -158,7 +158,7 @@ function Progress({ of: row }: { of: Row }) {
   );
 }
 
-function SideTable({ of, rows }: { of: UseQueryResult; rows: readonly Row[] | undefined }) {
+function SideTable({ of, rows }: { of: UseQueryResult; rows: readonly SideRow[] | undefined }) {
   return (
     <Table
       of={of}
@@ -248,7 +248,7 @@ function Item({ problem }: { problem: Problem }) {
   );
 }
 
-/** A sentence, in which commands stand between backticks. */
+/** A sentence with commands between backticks. */
 function Commands({ text }: { text: string }) {
   return text.split('`').map((part, index) =>
     // biome-ignore lint/suspicious/noArrayIndexKey: the parts of one text stay where they are

@@ -1,4 +1,4 @@
-/** One person: their access, by which way, since when and until when, and whether each cluster has it. */
+/** One person: their access, its ways with start and end, and its delivery to each cluster. */
 import { useQuery } from '@tanstack/react-query';
 import { Link, useParams, useSearch } from '@tanstack/react-router';
 import { useState } from 'react';
@@ -123,12 +123,12 @@ function About({ person }: { person: MemberAccess }) {
   );
 }
 
-interface Row {
+interface WayRow {
   cluster: Delivery;
   way: Way;
 }
 
-const wayColumns: Column<Row>[] = [
+const wayColumns: Column<WayRow>[] = [
   { name: 'Cluster', cell: ({ cluster }) => <PeopleLink of={cluster} /> },
   { name: 'Access', cell: ({ way }) => <WayIn way={way} /> },
   {
@@ -150,7 +150,7 @@ interface AccessOptions {
 }
 
 function Access({ of, person, clusters }: AccessOptions) {
-  const rows = clusters.flatMap((cluster): Row[] => {
+  const rows = clusters.flatMap((cluster): WayRow[] => {
     const on = person.clusters.find((one) => one.cluster_id === cluster.cluster_id);
     return (on?.ways ?? []).map((way) => ({ cluster, way }));
   });
@@ -185,7 +185,7 @@ function OnCluster({ person, cluster }: { person: MemberAccess; cluster: Deliver
   );
 }
 
-function rowsOfFile({ email }: MemberAccess, rows: readonly Row[]): string[][] {
+function rowsOfFile({ email }: MemberAccess, rows: readonly WayRow[]): string[][] {
   const head = ['email', 'cluster', 'opens', 'by', 'way', 'since', 'until'];
   const body = rows.map(({ cluster, way }) => {
     const { opens, by, since, until = '' } = way;

@@ -1,4 +1,4 @@
-/** What members ask for: approve as asked or for another term, seeing what that does, or decline with a reason. */
+/** Members' access requests: approve as requested or for another term, with a preview, or decline with a reason. */
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { termText } from '../../../domain/access/request.ts';
@@ -113,10 +113,10 @@ function Waiting({ request, act }: { request: AccessRequest; act: (kind: 'approv
   );
 }
 
-/** Until when what is approved holds: as long as was asked for, or as chosen. */
+/** The end of an approved request: by the requested term, or by a chosen one. */
 function useTerm(form: string, asked: number) {
   const [hours, setHours] = useDraft(form, 'hours', asked);
-  // The moment is fixed when the term is chosen: the same form is the same change.
+  // The term starts when it is chosen, so that sending again has the same body and idempotency key.
   const [opened] = useState(Date.now);
   const [from, setFrom] = useDraft(form, 'from', opened);
   const end = hours > 0 ? new Date(from + hours * 3_600_000).toISOString() : null;

@@ -1,4 +1,4 @@
-/** A person's SSH sessions and the browsers that they are signed in with, and ending either. */
+/** A person's SSH sessions and browser sessions, and the forms to end them. */
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';

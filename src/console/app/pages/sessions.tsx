@@ -1,4 +1,4 @@
-/** SSH sessions that have ended: everyone's for operators who may read the trail, and one's own. */
+/** Active and ended SSH sessions: everyone's for operators, and a person's own ended ones. */
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
@@ -185,7 +185,7 @@ function Uses({ of }: { of: PastSession }) {
 type Session = components['schemas']['Session'];
 
 export function ActiveSessionsPage() {
-  // Who comes and goes is live; how much passed is not.
+  // Logins and logouts are live; the transferred bytes are polled.
   const sessions = useQuery({ ...readOpenSessions(), refetchInterval: 30_000 });
   const names = useClusterNames();
   const [closing, setClosing] = useState<Session>();

@@ -1,4 +1,4 @@
-/** A cluster's Slurm configuration: how far it is, its editor, and those of before. */
+/** A cluster's Slurm configuration: its sync status, its editor and its history. */
 import { useQuery } from '@tanstack/react-query';
 import { Link, useParams } from '@tanstack/react-router';
 import { useState } from 'react';

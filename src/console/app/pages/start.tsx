@@ -1,4 +1,4 @@
-/** What a person can do on each cluster, and the steps to a shell or to kubectl. */
+/** The start page: a person's use of each cluster, and the steps to a shell or to kubectl. */
 import { type UseQueryResult, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
@@ -63,12 +63,11 @@ function Sentence({ uses, hasKey }: { uses: readonly ClusterUse[]; hasKey: boole
   );
 }
 
-/** Whether there is a cluster that the person may log in to over SSH. */
 function needsKey(uses: readonly ClusterUse[]): boolean {
   return uses.some(({ ssh }) => ssh.granted);
 }
 
-/** The key can be registered before there is a cluster for it. */
+/** For a person without access to a cluster, who can register a key already. */
 function NoUses(key: KeyOptions) {
   const { orgID } = useWho();
   return (
@@ -148,7 +147,7 @@ function StepItem({ title, isDone, children }: { title: string; isDone: boolean;
   );
 }
 
-/** What a cluster has, and the person may use; what they may not, where there is nothing else. */
+/** The sides of a cluster that the person may use; the sides without access only if they may use none. */
 function Progress({ cluster, newest }: { cluster: ClusterUse; newest: Key | undefined }) {
   const { ssh, kubernetes } = cluster;
   const isNeither = !ssh.granted && !kubernetes.granted;

@@ -1,4 +1,4 @@
-/** For operators: the storage of every cluster, as it is set up, as it was bought, and whether it works. */
+/** For operators: the storage of every cluster as configured and as purchased, and its health. */
 import { useQueries, useQuery } from '@tanstack/react-query';
 import type { components } from '../../../api/generated/platform.ts';
 import { formatBytes } from '../../../domain/units.ts';
@@ -8,11 +8,11 @@ import { type Column, Table } from '../parts/table.tsx';
 import { count, Reported } from '../parts/values.tsx';
 import { readOperatorClusters, readStorage } from '../reads.ts';
 
-type Entry = components['schemas']['StorageInventoryEntry'];
+type ClusterStorage = components['schemas']['StorageInventoryEntry'];
 
 interface Volume {
-  entry: Entry;
-  volume: Entry['backends'][number];
+  entry: ClusterStorage;
+  volume: ClusterStorage['backends'][number];
 }
 
 const kinds = { ceph: 'Ceph', weka: 'WEKA', nfs: 'NFS' } as const;
@@ -47,7 +47,7 @@ export default function StoragePage() {
   );
 }
 
-function sentenceOf(entries: readonly Entry[], volumes: readonly Volume[]): string {
+function sentenceOf(entries: readonly ClusterStorage[], volumes: readonly Volume[]): string {
   const bad = volumes.filter(({ volume }) => volume.ready?.status === 'False').length;
   const all = `${count(volumes.length, 'volume')} on ${count(entries.length, 'cluster')}`;
   return bad === 0 ? `${all}.` : `${all}, ${bad} of them not working.`;

@@ -1,4 +1,4 @@
-/** Asking for permissions, or for more time with them; and what became of that. */
+/** Requests for permissions, or for more time with them, and the state of requests. */
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import type { components } from '../../../api/generated/business.ts';
@@ -24,18 +24,18 @@ export type AccessRequest = components['schemas']['AccessRequest'];
 const usualTerm = 7 * 24;
 const firstKeys = ['clusters.read', 'clusters.ssh'];
 
-/** In hours; 0: without an end. */
+/** The value is in hours; 0 means no end. */
 export function TermSelect({ asked = usualTerm, ...field }: Labelled<number> & { asked?: number }) {
   const offered = [...new Set([...terms, asked, 0])];
   return <Select {...field} options={offered.map((one) => [one, termText(one || undefined)] as const)} />;
 }
 
-export interface Wish {
+export interface WantedAccess {
   keys: readonly string[];
   cluster?: ClusterUse | undefined;
 }
 
-export function AskAccess({ wish: { keys, cluster }, close }: { wish: Wish; close: () => void }) {
+export function AskAccess({ wish: { keys, cluster }, close }: { wish: WantedAccess; close: () => void }) {
   const { orgID } = useWho();
   const catalog = useQuery(readCatalog());
   const asking = operation('post', '/organizations/{orgID}/access-requests', { orgID });
@@ -122,7 +122,7 @@ export function ApprovalProgress({ request }: { request: AccessRequest }) {
   );
 }
 
-export function OwnAccess({ ask }: { ask: (wish: Wish) => void }) {
+export function OwnAccess({ ask }: { ask: (wish: WantedAccess) => void }) {
   const { orgID, me, membership } = useWho();
   const isMember = membership?.role === 'member';
   const held = useQuery({ ...readOwnPermissions(orgID, me.user.id), enabled: isMember });

@@ -1,4 +1,4 @@
-/** What a change of members or keys would do on the clusters, shown before it is saved. */
+/** The consequences of a change of members or keys on the clusters, shown before it is saved. */
 import type { ReactNode } from 'react';
 import { restartsText } from '../../../domain/slurm/restarts.ts';
 import {
@@ -16,7 +16,7 @@ import { count, firstOf, State } from './values.tsx';
 
 const pauseMs = 250;
 
-/** The plan of these changes; undefined while there is none, as while the person types. */
+/** Reads the plan of these changes; undefined until it is loaded, and while the person types. */
 export function usePlan(changes: MemberChange[]): ReturnType<typeof useReadPlan> {
   const { orgID } = useWho();
   const wanted = JSON.stringify(changes);

@@ -1,11 +1,11 @@
-/** Nodes × GPUs as a picture: a row of squares for each node, of the shape and colour of what each GPU is. */
+/** A picture of nodes × GPUs: a row of squares for each node, whose shape and colour show the state of each GPU. */
 import type { components } from '../../../api/generated/platform.ts';
 import { describeGpuUsage } from '../../../domain/clusters/gpu-usage.ts';
 import type { Machine, Usage } from '../reads.ts';
 import { Two } from './table.tsx';
 import { count, type Kind, State, Text } from './values.tsx';
 
-type MachineUse = Usage['machines'][number];
+type MachineUsage = Usage['machines'][number];
 
 export function machineState({ lifecycle_state: state, observed }: Machine): { kind: Kind; word: string } {
   if (state === 'quarantined') return { kind: 'none', word: 'Quarantined' };
@@ -56,7 +56,7 @@ function statesOf({
   gpu_count: count = 0,
   gpus_in_use: inUse,
   takes_work: takesWork,
-}: MachineUse): GpuState[] {
+}: MachineUsage): GpuState[] {
   const held = Math.min(inUse ?? 0, count);
   const left = takesWork === false ? 'away' : takesWork === null || inUse === undefined ? 'unknown' : 'free';
   return Array.from({ length: count }, (_, index) => (index < held ? 'used' : left));
@@ -90,9 +90,9 @@ export function Gpus({ usage }: { usage: Usage }) {
   );
 }
 
-function Node({ machine }: { machine: MachineUse }) {
+function Node({ machine }: { machine: MachineUsage }) {
   const all = statesOf(machine);
-  // A node without GPUs is one square: whether it works.
+  // A node without GPUs is one square with the node's state.
   const own: GpuState =
     machine.takes_work === true ? 'free' : machine.takes_work === false ? 'away' : 'unknown';
   const states = all.length === 0 ? [own] : all.slice(0, mostGpus);
@@ -147,7 +147,7 @@ function Legend({ gpus: { free, in_use: used, away, unknown } }: Pick<Usage, 'gp
 
 const mostNamed = 5;
 
-function Away({ machines }: { machines: readonly MachineUse[] }) {
+function Away({ machines }: { machines: readonly MachineUsage[] }) {
   const away = machines.filter(({ takes_work: takesWork }) => takesWork === false);
   if (away.length === 0) return null;
   return (

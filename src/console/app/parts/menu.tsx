@@ -1,4 +1,4 @@
-/** The menu: three groups at the side; on a narrow screen a bar at the bottom, and the rest in a sheet above it. */
+/** The menu: groups at the side; on a narrow screen a bar at the bottom, and a sheet above it for the rest. */
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { Ellipsis } from 'lucide-react';
@@ -7,7 +7,7 @@ import { barOf, type MenuGroup, type MenuItem } from '../menu.ts';
 import { readRequests, useWho } from '../reads.ts';
 import { Button, Dialog, Facts } from './page.tsx';
 
-/** Of the sheet, which is the side on a wide screen. */
+/** The ID of the sheet, which is the side bar on a wide screen. */
 export const sheetId = 'menu';
 
 export function Menu({ groups }: { groups: readonly MenuGroup[] }) {
@@ -39,7 +39,7 @@ export function BottomBar({ groups }: { groups: readonly MenuGroup[] }) {
   );
 }
 
-/** Pages that have pages of their own in the menu are current only by themselves. */
+/** These paths are prefixes of other pages' paths, so they are current only on an exact match. */
 const exact = ['/', '/operator'];
 
 function Item({ item: { to, name, icon: Icon } }: { item: MenuItem }) {
@@ -72,15 +72,15 @@ function Waiting() {
 
 type Destination = Pick<MenuItem, 'to' | 'name'>;
 
-type Open = 'palette' | 'help' | undefined;
+type OpenDialog = 'palette' | 'help' | undefined;
 
 interface KeysOptions {
   pages: readonly Destination[];
-  open: Open;
-  setOpen: (open: Open) => void;
+  open: OpenDialog;
+  setOpen: (open: OpenDialog) => void;
 }
 
-/** Listens for the keys, and shows what they open. */
+/** Keyboard shortcuts, and the dialogs that they open. */
 export function Keys({ pages, open, setOpen }: KeysOptions) {
   useEffect(() => {
     const press = (event: KeyboardEvent) => {

@@ -1,4 +1,4 @@
-/** What pages are made of: their name and a sentence that says how things are, panels, buttons, fields, dialogs, lines to copy. */
+/** Components of pages: title with a summary sentence, panels, buttons, fields, dialogs, lines to copy. */
 import type { UseQueryResult } from '@tanstack/react-query';
 import {
   type ComponentProps,
@@ -58,7 +58,7 @@ export function Panel({ title, tools, operation, children, ...command }: PanelOp
   );
 }
 
-/** What a change would do, in a form that is filled in. */
+/** The section of a form that previews the change. */
 export function Effects({ isWaiting, children }: { isWaiting: boolean; children: ReactNode }) {
   return (
     <section className="plan" aria-label="What will change" aria-busy={isWaiting}>
@@ -94,7 +94,7 @@ export function Empty({ children, action }: { children: ReactNode; action?: Reac
 
 export type Reading<T> = Pick<UseQueryResult<T>, 'data' | 'error'> & { refetch: () => unknown };
 
-/** Reads that belong to one list: there is nothing of it before all of them are there, and it has failed where one has. */
+/** Joins reads into one of a list: it has data once all of them have, and an error where one has. */
 export function allOf<T>(reads: readonly Reading<T>[]): Reading<T[]> {
   const data = reads.flatMap((one) => (one.data === undefined ? [] : [one.data]));
   return {
@@ -104,7 +104,7 @@ export function allOf<T>(reads: readonly Reading<T>[]): Reading<T[]> {
   } as Reading<T[]>;
 }
 
-/** The same of reads that have names. */
+/** Joins reads as `allOf` does, by name. */
 export function together<Reads extends Record<string, Reading<unknown>>>(
   reads: Reads,
 ): Reading<{ [Name in keyof Reads]: Reads[Name] extends Reading<infer T> ? T : never }> {
@@ -114,17 +114,17 @@ export function together<Reads extends Record<string, Reading<unknown>>>(
   return { ...all, data } as never;
 }
 
-/** Whether all of it is there, as it is now: only then may something be counted, or saved. */
+/** Whether the data is complete and current: only then may a page count or save it. */
 export function isWhole({ data, error }: Reading<unknown>): boolean {
   return data !== undefined && !error;
 }
 
-/** A sentence about what a read gave; nothing is said while not all of it is there, as it is now. */
+/** A sentence about a read's data; nothing unless the data is complete and current. */
 export function said<T>(of: Reading<T>, sentence: (data: T) => ReactNode): ReactNode {
   return isWhole(of) && sentence(of.data as T);
 }
 
-/** What a read gave, once it gave something; until then that it is under way. What went wrong is said, also where something older is there. */
+/** Shows a read's data, or that it is loading. An error is shown even if there is older data. */
 export function Loaded<T>({ of, children }: { of: Reading<T>; children: (data: T) => ReactNode }) {
   if (of.data === undefined && !of.error) return <Loading />;
   return (
@@ -145,7 +145,7 @@ export function Loading() {
 
 interface ProblemOptions {
   error: unknown;
-  /** What is shown is older: it could not be read again. */
+  /** The page shows older data, because the last read failed. */
   isOld?: boolean;
   again?: () => void;
 }
@@ -272,7 +272,7 @@ interface ListOptions<Key> {
   onChange: (chosen: readonly Key[]) => void;
 }
 
-/** Keys to choose from, each with what it means. */
+/** Check boxes for keys, each with its description. */
 export function CheckList<Key extends string>({ legend, items, chosen, onChange }: ListOptions<Key>) {
   const others = (key: Key) => chosen.filter((one) => one !== key);
   return (
@@ -300,7 +300,7 @@ export function CopyLine({ text, label }: { text: string; label: string }) {
       () => true,
       () => false,
     );
-    // Where the browser does not let a page copy, the person does.
+    // Where the browser forbids a page to copy, the line is selected for the person to copy.
     if (!isCopied && line.current) getSelection()?.selectAllChildren(line.current);
     setSaid(isCopied ? 'Copied' : 'Ctrl/⌘ C');
     setTimeout(() => setSaid(undefined), 2_000);
@@ -321,15 +321,15 @@ export function CopyLine({ text, label }: { text: string; label: string }) {
   );
 }
 
-/** A text as one argument of a command line. */
+/** Quotes a text as one argument of a shell command. */
 export function quoted(text: string): string {
   return /^[\w@.:+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
 export interface CommandOf {
-  /** The same on the command line; left out: the operation, called by its name. */
+  /** The equivalent command; left out: `andromeda call` with the operation. */
   cli?: string;
-  /** Which operation it is, such as `POST /me/ssh-keys`. Those of clusters are of the Platform API, all others of Business. */
+  /** The operation, such as `POST /me/ssh-keys`. `/clusters…` belongs to the Platform API, all others to Business. */
   operation: string;
 }
 
@@ -350,10 +350,10 @@ export function AsCommand({ operation, cli = `andromeda call business ${operatio
   );
 }
 
-/** What is filled in first. Not the reason: where that is all, Enter that is held down would do what is only asked. */
+/** The field to focus first. Never the reason: if it is the only field, a held Enter key would confirm the dialog. */
 const firstField = '[data-first], form.write :is(input, textarea, select):not([data-reason])';
 
-/** Where a form, or a part of it, is shown in an open dialog. */
+/** Only in an open dialog: a form on a page does not take the focus. */
 export function focusFirstField(within: HTMLElement | null): void {
   if (within?.closest('dialog')?.open) within.querySelector<HTMLElement>(firstField)?.focus();
 }
@@ -371,7 +371,7 @@ export function Dialog({
 }) {
   const ref = useRef<HTMLDialogElement>(null);
   const id = useId();
-  // Closed while it is still in the page: only then does the browser give the focus back.
+  // Closed in a layout effect, while it is still in the document: only then does the browser restore the focus.
   useLayoutEffect(() => {
     const dialog = ref.current;
     dialog?.showModal();

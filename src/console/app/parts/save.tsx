@@ -1,4 +1,4 @@
-/** Saving what a page shows as a file. */
+/** Saves data of a page as a file. */
 import { useState } from 'react';
 import { csv } from '../../../domain/text.ts';
 import { Button, isWhole, type Reading } from './page.tsx';
@@ -15,7 +15,7 @@ export function save(name: string, type: string, ...parts: BlobPart[]): void {
 interface SaveOptions {
   label: string;
   isDisabled?: boolean;
-  /** Saves it, and says how far it is or what a person should know of the file. */
+  /** Saves the file; `say` shows progress, or a note about the file. */
   run: (say: (text: string) => void) => Promise<void>;
 }
 
@@ -45,26 +45,26 @@ export function SaveCsv({ name, of, text }: SaveCsvOptions) {
   return <SaveButton label="Save as CSV" isDisabled={!isWhole(of)} run={run} />;
 }
 
-/** More is for the command line, which writes as it reads. */
+/** The limit of a file: the command line, which streams, saves longer lists. */
 const mostRows = 200_000;
 
-interface Saved<Row> {
+interface SavedList<Row> {
   name: string;
-  /** Page by page, from the one that is shown on. */
+  /** The pages of the list, from the one on the screen on. */
   pages: () => AsyncIterable<readonly Row[]>;
   columns: readonly string[];
   cells: (row: Row) => readonly (string | number)[];
 }
 
-/** Saves a list beyond the page that is shown: page by page, each handed to the browser, which keeps it on its disk. */
-export function SaveAll<Row>(saved: Saved<Row>) {
+/** Saves a list beyond the page on the screen. Each page becomes a Blob, which the browser may keep on disk. */
+export function SaveAll<Row>(saved: SavedList<Row>) {
   return (['csv', 'jsonl'] as const).map((kind) => (
     <SaveButton key={kind} label={`Save as ${kind.toUpperCase()}`} run={(say) => saveAs(saved, kind, say)} />
   ));
 }
 
 async function saveAs<Row>(
-  { name, pages, columns, cells }: Saved<Row>,
+  { name, pages, columns, cells }: SavedList<Row>,
   kind: 'csv' | 'jsonl',
   say: (text: string) => void,
 ): Promise<void> {

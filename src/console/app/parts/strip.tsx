@@ -1,4 +1,4 @@
-/** The convergence strip: how far a change has come, from what was asked to what a cluster shows, and what is missing. */
+/** The convergence strip: the steps of a change from desired to observed, their times, and the reason for a delay. */
 import { useState } from 'react';
 import { live } from '../live.ts';
 import { Shape, span, Text, useNow } from './values.tsx';
@@ -9,7 +9,7 @@ export interface Step {
   at?: string | undefined;
 }
 
-/** Steps of which each needs those before it; `state` is that of the first that is not done. */
+/** Each step needs those before it; `state` applies to the first that is not done. */
 export function stepsOf(
   state: Step['state'],
   steps: readonly (Pick<Step, 'name' | 'at'> & { isDone: boolean })[],
@@ -32,7 +32,7 @@ interface StripOptions {
 
 export function Strip({ of, steps, missing }: StripOptions) {
   const now = useNow();
-  // The same may be followed again, for another change.
+  // The start time distinguishes changes of the same subject.
   const witnessed = useWitnessed(`${of} ${steps[0]?.at ?? ''}`, steps);
   const timed = steps.map((step) => ({
     ...step,
@@ -63,8 +63,8 @@ export function Strip({ of, steps, missing }: StripOptions) {
 }
 
 /**
- * When each step was reached that the server has no time of, as this tab saw it; kept for the tab, so that a reload forgets none of
- * it. What was done already when this page first showed it was reached at some time before, and nothing is said of when.
+ * The times at which this tab saw steps reached, for steps without a time from the server; kept in the tab's session storage,
+ * to survive a reload. A step that was done when the page first showed it has no time.
  */
 function useWitnessed(of: string, steps: readonly Step[]): Readonly<Record<string, string>> {
   const [seen, setSeen] = useState<ReadonlyMap<string, Step['state']>>(new Map());
@@ -86,8 +86,8 @@ function useWitnessed(of: string, steps: readonly Step[]): Readonly<Record<strin
 }
 
 /**
- * Since the step before: what it took, or how long it has been taking; where it is not known when that was reached, since the last
- * one of which it is.
+ * The time that a step took, or has been taking, since the step before; if that one has no known time, since the last step
+ * that has one ("in all").
  */
 function elapsed(before: readonly Step[], step: Step, now: number): string {
   const from = before.findLast(({ at }) => at !== undefined)?.at;
@@ -96,32 +96,32 @@ function elapsed(before: readonly Step[], step: Step, now: number): string {
   return `${span(to - Date.parse(from))}${before.at(-1)?.at === undefined ? ' in all' : ''}`;
 }
 
-interface Followed {
-  /** What is followed, and since when. */
+interface FollowedChange {
+  /** The subject of the change, and its start time. */
   of: string;
-  /** By name of the step: when it was reached. RFC 3339. */
+  /** The times (RFC 3339) at which steps were reached, by name of the step. */
   reached: Record<string, string>;
 }
 
 const stored = 'andromeda-witnessed';
 const mostFollowed = 50;
-/** For this long after an interruption no time is noted: a step that is read now may have been reached during it. */
+/** For this long after an interruption of the stream no time is noted: the step may have been reached during it. */
 const settledMs = 2_000;
 
-function readAll(): Followed[] {
+function readAll(): FollowedChange[] {
   try {
-    return JSON.parse(sessionStorage.getItem(stored) ?? '[]') as Followed[];
+    return JSON.parse(sessionStorage.getItem(stored) ?? '[]') as FollowedChange[];
   } catch {
     return [];
   }
 }
 
-function witnessedOf(of: string): Followed['reached'] {
+function witnessedOf(of: string): FollowedChange['reached'] {
   return readAll().find((one) => one.of === of)?.reached ?? {};
 }
 
-/** Notes that steps are reached now; nothing where it may have been long before. Returns what is known. */
-function witness(of: string, names: readonly string[]): Followed['reached'] {
+/** Notes the current time for steps, unless they may have been reached earlier. Returns all known times. */
+function witness(of: string, names: readonly string[]): FollowedChange['reached'] {
   const { since } = live.get();
   const known = witnessedOf(of);
   if (since === undefined || Date.now() - since < settledMs) return known;
@@ -131,7 +131,7 @@ function witness(of: string, names: readonly string[]): Followed['reached'] {
   try {
     sessionStorage.setItem(stored, JSON.stringify([{ of, reached }, ...others].slice(0, mostFollowed)));
   } catch {
-    // The tab has no room: it lasts until the page is loaded again.
+    // Session storage is full: the times last until the page reloads.
   }
   return reached;
 }

@@ -1,6 +1,6 @@
 /**
- * A native table. The first column and the one with the rows' buttons stay in sight, as the header does. People filter (`/`) and
- * sort by any column.
+ * A native table. The header, the first column and the column of buttons are sticky. People filter it (`/`) and sort by any
+ * column.
  */
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { isValidElement, type ReactNode, useDeferredValue, useState } from 'react';
@@ -18,12 +18,12 @@ export interface Remote {
 interface TableOptions<Row> {
   name: string;
   rows: readonly Row[] | undefined;
-  /** What they are read by. */
+  /** The read of the rows. */
   of?: Reading<unknown>;
   columns: readonly Column<Row>[];
   id: (row: Row) => string;
   text?: (row: Row) => string;
-  /** The filter is in the address of the page, as `filter`. */
+  /** The page's address keeps the filter, as `filter`. */
   isInAddress?: boolean;
   none?: ReactNode;
 }
@@ -71,16 +71,16 @@ export function useFilterInAddress() {
 
 interface RemoteOptions<Row> extends Pick<ShownOptions<Row>, 'name' | 'rows' | 'columns' | 'id'> {
   remote: Remote;
-  /** How many there are without a filter. */
+  /** The number of rows without a filter. */
   all: number;
   isFiltered?: boolean;
 }
 
-/** One that is filtered, sorted and cut by what gives the rows. */
+/** A table whose rows the server filters, sorts and limits. */
 export function RemoteTable<Row>({ remote, all, isFiltered = true, ...table }: RemoteOptions<Row>) {
   const { name, rows } = table;
   const { filter, setFilter, total, more } = remote;
-  // The address follows a moment later: until then the field would have the text before, and lose the cursor.
+  // The address updates later: until then the field would show the earlier text, and lose the cursor.
   const [typed, setTyped] = useState<string>();
   const left = (total ?? 0) - rows.length;
   const known = filter === '' ? `${all}` : total === undefined ? '…' : `${total} of ${all}`;
@@ -105,7 +105,7 @@ export function RemoteTable<Row>({ remote, all, isFiltered = true, ...table }: R
           </span>
         </div>
       )}
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: an area that scrolls must be reachable by keyboard */}
       <section className="scroll" tabIndex={0} aria-label={name}>
         <Rows {...table} order={remote.order} setOrder={remote.setOrder} />
       </section>
@@ -184,7 +184,7 @@ function Head<Row>({ column: { name, title }, order, setOrder }: HeadOptions<Row
   );
 }
 
-/** A column with a button in each row, `name` is what it is called where the label does not say enough. */
+/** A column with a button in each row; `name` is its accessible name where the label is not enough. */
 export function actionOf<Row>(
   label: string,
   act: (row: Row) => void,
@@ -239,7 +239,7 @@ export interface Order {
 
 const collator = new Intl.Collator('en', { numeric: true });
 
-/** Rows without anything to sort by come last, whichever way the order goes. */
+/** Rows with an empty cell come last in either direction. */
 function sorted<Row>(
   rows: readonly Row[],
   columns: readonly Column<Row>[],
@@ -260,7 +260,7 @@ function compare(one: string | number, other: string | number): number {
   return collator.compare(String(one), String(other));
 }
 
-/** What a cell says, as far as it can be read from it: a moment, an address, or its text. */
+/** The sort key of a cell, from the props of its element: a time, an email address, or its text. */
 function said(node: ReactNode): string | number {
   if (typeof node === 'string' || typeof node === 'number') return node === '–' ? '' : node;
   if (Array.isArray(node)) return node.map(said).join(' ').trim();

@@ -1,4 +1,4 @@
-/** A list that goes back in time, as a page: its filters, which the address has, a part of it, and saving all of it. */
+/** A page of a list that goes back in time: filters, kept in the address, one page of rows, and files of all rows. */
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import type { FormEvent, ReactNode } from 'react';
@@ -28,12 +28,12 @@ interface FilterField {
   name: keyof TrailSearch;
   label: string;
   hint?: string;
-  /** Values with their labels; one of the address that is not among them is added. */
+  /** Values with their labels; the address's value is added if it is missing. */
   options?: readonly (readonly [value: string, label: string])[];
 }
 
 const pageSize = 100;
-/** Few enough that the server answers others in between. */
+/** Small enough that the server answers other requests in between. */
 const exportPageSize = 250;
 
 export function TrailPage<Row extends { seq: number }>(trail: Trail<Row>) {
@@ -93,7 +93,7 @@ interface FilterOptions extends Pick<Trail<never>, 'path' | 'fields' | 'parse'> 
   search: TrailSearch;
 }
 
-/** Made anew with each address, so that it shows what that says. */
+/** Mounted again for each address (`key`), so that uncontrolled fields show its values. */
 function Filters({ path, fields, parse, search }: FilterOptions) {
   const navigate = useNavigate();
   const submit = (event: FormEvent<HTMLFormElement>) => {
@@ -179,7 +179,7 @@ export function flagsOf({ limit: _page, after: _before, result, ...query }: Trai
   return [...flags, ...(result ? [` --${result}`] : [])].join('');
 }
 
-/** An operation with its query. */
+/** The path of an operation with its query, without the page size. */
 export function addressOf(path: string, { limit: _page, ...query }: TrailQuery & { order?: string }): string {
   const given = Object.entries(query).map(([name, value]) => [name, String(value)]);
   return given.length === 0 ? path : `${path}?${new URLSearchParams(given)}`;

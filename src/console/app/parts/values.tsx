@@ -1,4 +1,4 @@
-/** How one value is shown: a time, a state, a text of others, a count. */
+/** Components for single values: a time, a state, a text that others wrote, a count. */
 import { type ReactNode, useState, useSyncExternalStore } from 'react';
 import { reports } from '../live.ts';
 import { Button } from './page.tsx';
@@ -66,7 +66,7 @@ export function Moment({ at }: { at: string }) {
   );
 }
 
-/** How long ago a cluster reported: what it said then, or that it has said the same since. */
+/** The age of a cluster's last report, also of one that changed nothing. */
 export function Reported({ clusterId, at }: { clusterId: string; at: string | undefined }) {
   const live = reports.use((all) => all.get(clusterId));
   const last = Math.max(live ?? 0, at === undefined ? 0 : Date.parse(at));
@@ -118,7 +118,7 @@ const most = 200;
 export function Text({ of }: { of: string }) {
   const [isWhole, setWhole] = useState(false);
   if (of.length <= most) return <bdi className="text">{of}</bdi>;
-  // Not between the two halves of a character.
+  // Does not cut between the halves of a surrogate pair.
   const cut = of.slice(0, most).replace(/[\ud800-\udbff]$/, '');
   return (
     <span className="text">
@@ -135,7 +135,7 @@ export function count(number: number, one: string, more = `${one}s`): string {
   return `${number} ${number === 1 ? one : more}`;
 }
 
-/** The first of a list, and how many more there are; `all` where the list itself is only the first of them. */
+/** The first items and the number of others. `all`: the total, where `items` is only a part. */
 export function firstOf(items: readonly string[], most: number, all = items.length): string {
   const more = all - Math.min(items.length, most);
   return `${items.slice(0, most).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;

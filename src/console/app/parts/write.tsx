@@ -1,6 +1,6 @@
 /**
- * A form that changes something. It asks for the reason that the audit trail keeps. One form is one idempotency key, kept with
- * what was sent until there is an answer: a second click, a reload and a dropped connection all end in one change.
+ * A form that writes. It asks for the reason that the audit trail keeps. A form keeps one idempotency key, with a hash of the
+ * body, until the server answers: a second click, a reload and a dropped connection all result in one change.
  */
 import { useMutation } from '@tanstack/react-query';
 import { type FormEvent, type ReactNode, useId, useLayoutEffect, useRef, useState } from 'react';
@@ -8,7 +8,7 @@ import { ApiError, NoAnswer, type Operation, personOfPage, queryClient } from '.
 import { announce, createSource, refresh } from '../live.ts';
 import { AsCommand, Button, Check, Dialog, focusFirstField, Problem } from './page.tsx';
 
-interface Sent {
+interface SentWrite {
   key: string;
   mark: string;
 }
@@ -22,7 +22,7 @@ export interface Write<Body, Answer> {
   doneText: string | ((answer: Answer) => string);
 }
 
-/** Sends a write, again where no answer came, always under one key. */
+/** Sends a write. Retries without an answer use the same idempotency key. */
 export function useWrite<Body, Answer>({ operation, topics, onDone, doneText }: Write<Body, Answer>) {
   const { name } = operation;
   return useMutation({
@@ -51,30 +51,30 @@ export function useWrite<Body, Answer>({ operation, topics, onDone, doneText }: 
 }
 
 /**
- * Whether it is certain that nothing was done, however often it was sent. 401, 403 and 429 leave that open: such an answer
- * does not say what an earlier send did.
+ * Whether the answer proves that no send of the write took effect. 401, 403 and 429 do not: an earlier send may have
+ * succeeded.
  */
 export function isRefusal(error: unknown): boolean {
   return error instanceof ApiError && error.status < 500 && ![401, 403, 429].includes(error.status);
 }
 
-/** Another body is another change; the same one again is the one that may have arrived. */
+/** A body that was sent before gets its key again, as that send may have arrived; any other body gets a new key. */
 async function keyFor(form: string, body: string): Promise<{ key: string; isAgain: boolean }> {
-  const sent = JSON.parse(drafts.get().get(sentKeyOf(form)) ?? 'null') as Sent | null;
+  const sent = JSON.parse(drafts.get().get(sentKeyOf(form)) ?? 'null') as SentWrite | null;
   const mark = await markOf(body);
   if (sent?.mark === mark) return { key: sent.key, isAgain: true };
   const key = crypto.randomUUID();
-  put(sentKeyOf(form), JSON.stringify({ key, mark } satisfies Sent));
+  put(sentKeyOf(form), JSON.stringify({ key, mark } satisfies SentWrite));
   return { key, isAgain: false };
 }
 
-/** In place of a body, which may be long, and may hold what is not to be kept. */
+/** A hash, stored instead of a body that may be long or contain secrets. */
 async function markOf(body: string): Promise<string> {
   const hash = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(body));
   return new Uint8Array(hash).join();
 }
 
-/** A header carries bytes; these are those of the text in UTF-8. */
+/** Encodes a text as UTF-8 bytes, one character for each, as headers require. */
 function headerText(text: string): string {
   return String.fromCharCode(...new TextEncoder().encode(text.replace(/\s+/g, ' ').trim()));
 }
@@ -86,9 +86,9 @@ export interface FormOptions<Body, Answer> extends Omit<Write<Body, Answer>, 'do
   usualReason?: string;
   note?: string;
   danger?: boolean;
-  /** Something must be shown before it can be sent. */
+  /** The form cannot be sent yet, for example while its plan loads. */
   isWaiting?: boolean;
-  /** What it ends, which is confirmed apart. */
+  /** The running jobs that the write ends, which the person must confirm separately. */
   ends?: string | undefined;
   children?: ReactNode;
   cancel?: () => void;
@@ -102,7 +102,7 @@ export function WriteForm<Body, Answer>(options: FormOptions<Body, Answer>) {
   const { mutate, isPending, error } = useWrite({ doneText: `${label}: done.`, ...options });
   const form = useRef<HTMLFormElement>(null);
   useLayoutEffect(() => focusFirstField(form.current), []);
-  // The second click of two can come before the button is drawn anew.
+  // The second click of a double click can come before the button is rendered again.
   const isSending = useRef(false);
   const submit = (event: FormEvent) => {
     event.preventDefault();
@@ -121,7 +121,7 @@ export function WriteForm<Body, Answer>(options: FormOptions<Body, Answer>) {
       <Reason note={note} reason={reason} onChange={setReason} />
       <Failure error={error} label={label} />
       <div className="buttons">
-        {/* One that is disabled in earnest would lose the focus. */}
+        {/* `aria-disabled`, because a button with `disabled` would lose the focus. */}
         <button
           type="submit"
           className={danger ? 'danger' : undefined}
@@ -228,7 +228,7 @@ export function WriteDialog<Body, Answer>(options: DialogOptions<Body, Answer>) 
 }
 
 const prefix = 'andromeda-draft ';
-/** A tab has room for some megabytes; what is longer, or has no room, lasts until the page is loaded again. */
+/** The longest draft in session storage, which holds some megabytes. Others last until the page reloads. */
 const longest = 3 * 2 ** 20;
 
 const drafts = createSource<ReadonlyMap<string, string>>(
@@ -236,13 +236,12 @@ const drafts = createSource<ReadonlyMap<string, string>>(
 );
 
 const keyOf = (form: string, field = '') => `${prefix}${personOfPage()} ${form}#${field}`;
-/** Of what a form sent last: no draft of it, so that it stays when the form is closed. */
+/** The key of a form's last send. It does not count as a draft, so closing the form keeps it. */
 const sentKeyOf = (form: string) => keyOf(`sent ${form}`);
 
 /**
- * The value of a field, as `useState` has it, and `initial` while nothing else was typed. The tab keeps it for its person, through
- * reloads, sign-outs and sessions that end; what may be a secret (`isSecret`) lasts until the page is loaded again. No person is
- * shown what another one typed.
+ * `useState` for a field whose value survives reloads and sign-outs: session storage keeps it, by person, so that no
+ * person sees another's text. Possible secrets (`isSecret`) last until the page reloads. `initial` is not stored.
  */
 export function useDraft<Value>(
   form: string,

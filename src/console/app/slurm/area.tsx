@@ -1,4 +1,4 @@
-/** A text area whose lines have numbers. */
+/** A text area with line numbers. */
 import { type RefObject, useLayoutEffect, useRef } from 'react';
 
 interface AreaOptions {
@@ -7,14 +7,14 @@ interface AreaOptions {
   hint: string;
   isInvalid: boolean;
   describedBy: string;
-  /** Left out: it can be read only. */
+  /** Undefined: the text is read-only. */
   onChange: ((text: string) => void) | undefined;
   area: RefObject<HTMLTextAreaElement | null>;
 }
 
 export function TextArea({ label, text, hint, isInvalid, describedBy, onChange, area }: AreaOptions) {
   const numbers = useRef<HTMLPreElement>(null);
-  // With `value`, React would keep the text, which may be long, in the page a second time.
+  // Not the prop `value`: React would keep a second copy of a text that may be long.
   useLayoutEffect(() => {
     if (area.current && area.current.value !== text) area.current.value = text;
   }, [area, text]);

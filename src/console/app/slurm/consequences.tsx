@@ -1,4 +1,4 @@
-/** What will change: what changes, what restarts, and what ends with that. */
+/** The changes that saving a configuration makes, with the restarts and ended jobs that they cause. */
 import { restartsText } from '../../../domain/slurm/restarts.ts';
 import { Effects } from '../parts/page.tsx';
 import { count } from '../parts/values.tsx';

@@ -1,11 +1,11 @@
-/** The lines in which a text differs from another, each change with some of those around it. */
+/** The lines in which two texts differ, with some lines of context around each change. */
 import { structuredPatch } from 'diff';
 import { useMemo } from 'react';
 import { escapeControls } from '../../../domain/text.ts';
 
 const context = 3;
 const mostLines = 500;
-/** Milliseconds. Long texts without anything in common are not looked at for longer. */
+/** The timeout of a comparison in ms, which long texts without common lines would exceed. */
 const timeout = 500;
 
 export function Difference({ before, after }: { before: string; after: string }) {

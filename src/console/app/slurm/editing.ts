@@ -23,19 +23,19 @@ export function useEditing(clusterId: string, stored: Stored) {
   const keep = (now: string, base: number) => setDraft(now === storedText ? undefined : { base, text: now });
   return {
     ...{ text, storedText, draft, isKept: isKept(form) },
-    /** What was in the editor before it was replaced, until something is typed. */
+    /** The text before the last replacement, until the person types. */
     replaced,
     typed(now: string) {
       setReplaced(undefined);
       keep(now, draft?.base ?? stored.generation);
     },
-    /** Puts a text in place of what is in the editor; `base` is the number that it is a change of. */
+    /** Replaces the text in the editor with a change of the version `base`. */
     replace(by: string, base: number) {
       setReplaced(by === text ? undefined : text);
       keep(by, base);
     },
     rebase: (base: number) => keep(text, base),
-    /** What was sent is what stands now; what was typed meanwhile is a change of it. */
+    /** The text `sent` is saved as the version `base`; a text typed meanwhile becomes a change of it. */
     saved(sent: string, base: number) {
       const now = latest.current;
       setDraft(now && now.text !== sent ? { ...now, base } : undefined);

@@ -1,4 +1,4 @@
-/** The configuration in the editor: what is wrong where, what saving does, and what to do where another person saved first. */
+/** The editor of a configuration: its faults by line, the consequences of saving, and conflicts with another person's save. */
 import { useQuery } from '@tanstack/react-query';
 import { useEffect, useMemo, useRef, useState } from 'react';
 import { bodyOf, platform, queryClient, type WriteHeaders } from '../api.ts';
@@ -43,7 +43,7 @@ export function Editor({ cluster, stored, versions, isInService, restored, onSav
   const [isCompared, setCompared] = useState(false);
   const area = useRef<HTMLTextAreaElement>(null);
   const goTo = (line: number) => area.current && goToLine(area.current, line);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: once for each that is chosen of the history
+  // biome-ignore lint/correctness/useExhaustiveDependencies: once for each version that is chosen from the history
   useEffect(() => {
     if (!restored) return;
     editing.replace(restored.text, stored.generation);
@@ -101,7 +101,7 @@ function useJudgement(clusterId: string, stored: Stored, isInService: boolean, e
   const isOverrun = draft !== undefined && draft.base !== stored.generation;
   const asked = isInService && draft && settled === text ? configuration : undefined;
   const { data: check, error } = useQuery(readCheck(clusterId, orgID, stored.generation, settled, asked));
-  // It was saved, and no answer said so; or another person saved the same.
+  // The text was saved but the answer was lost, or another person saved the same text.
   const isThere = isOverrun && asked !== undefined && formatConfiguration(asked) === storedText;
   useEffect(() => {
     if (isThere) saved(text, stored.generation);
@@ -127,7 +127,7 @@ interface ConflictOptions {
   editing: Editing;
 }
 
-/** Another person saved while this was typed; what is different is shown below it. */
+/** Another person saved while the person typed. The difference is shown below. */
 function Conflict({ current, draft, versions, editing }: ConflictOptions) {
   const theirs = versions.find(({ generation }) => generation === current);
   return (

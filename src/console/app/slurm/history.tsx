@@ -1,4 +1,4 @@
-/** The configurations that a cluster was given: who set each, when and why; what each changed, and set again. */
+/** The versions of a cluster's configuration: author, time, reason and changes of each, and a way to restore it. */
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Button, Dialog, Empty, Loaded } from '../parts/page.tsx';

@@ -1,4 +1,4 @@
-/** What is read of a cluster's Slurm configuration, and the check of one that is typed. */
+/** Reads of a cluster's Slurm configuration, and the check of one in the editor. */
 import { queryOptions } from '@tanstack/react-query';
 import type { components } from '../../../api/generated/platform.ts';
 import { ApiError, bodyOf, bodyOrNull, NoAnswer, platform } from '../api.ts';
@@ -43,7 +43,7 @@ export const readVersions = (clusterId: string, orgID: string) =>
     return bodyOf(answer).items;
   });
 
-/** Number 0 is that nothing was ever set. What it says does not change; null where it is not kept. */
+/** A version, which never changes; null where it is no longer kept. Generation 0 is empty: no configuration was ever set. */
 export const readVersion = (clusterId: string, orgID: string, generation: number) =>
   read(keyOf(clusterId, 'version', orgID, generation), [], async (): Promise<Configuration | null> => {
     if (generation === 0) return {};
@@ -52,7 +52,7 @@ export const readVersion = (clusterId: string, orgID: string, generation: number
     return bodyOrNull(await platform.GET(`${path}/versions/{generation}`, { params }), 404);
   });
 
-/** What a configuration, of this text, would come to; asked until there is an answer. */
+/** Checks a configuration, whose text is in the key; retried until the server answers. */
 export const readCheck = (
   clusterId: string,
   orgID: string,

@@ -1,4 +1,4 @@
-/** A Slurm configuration as the YAML that people edit (the one that `andromeda slurm-config get` prints), and back. */
+/** Converts a Slurm configuration to the YAML that people edit (as `andromeda slurm-config get` prints it), and back. */
 import { Document, isMap, isScalar, LineCounter, parseDocument, Scalar, visit } from 'yaml';
 import type { components } from '../../../api/generated/platform.ts';
 import { escapeControls } from '../../../domain/text.ts';
@@ -9,7 +9,7 @@ export function formatConfiguration(configuration: Configuration): string {
   if (Object.keys(configuration).length === 0) return '';
   const document = new Document(configuration, { aliasDuplicateObjects: false });
   visit(document, {
-    // Only there an escape says what it stands for.
+    // Escapes are only interpreted between double quotes.
     Scalar: (_, node) => {
       if (typeof node.value === 'string' && node.value !== escapeControls(node.value))
         node.type = Scalar.QUOTE_DOUBLE;
@@ -19,8 +19,8 @@ export function formatConfiguration(configuration: Configuration): string {
 }
 
 /**
- * What a text says, `undefined` where it is no YAML. Whether that is a configuration, the server says. `lineOf`: the line in which a
- * field or one of its files is named; the first one for what is not named.
+ * Parses a text; `configuration` is undefined where it is not YAML. Only the server checks fields. `lineOf` returns the line
+ * that names a field or one of its files; the first line where none does.
  */
 export function parseConfiguration(text: string) {
   const lines = new LineCounter();
@@ -39,7 +39,7 @@ export function parseConfiguration(text: string) {
   return { configuration, faults, lineOf };
 }
 
-/** An alias is no text: what it stands for can be large, and be there any number of times. */
+/** Allows no aliases: they could multiply a large value without limit. */
 function jsonOf(document: Document.Parsed): Configuration {
   try {
     return document.toJS({ maxAliasCount: 0 }) ?? {};

@@ -1,12 +1,12 @@
-/** A person's access to one cluster, as marks and words. */
+/** A person's access to one cluster, as marks and text. */
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import { opensText, wayText } from '../../../../domain/access/ways-in.ts';
-import { type Delivery, type MemberAccess, type OnCluster, progressOf, type Way } from '../../people.ts';
+import { type ClusterAccess, type Delivery, type MemberAccess, progressOf, type Way } from '../../people.ts';
 import { Strip } from '../strip.tsx';
 import { Age, type Kind, State, Text } from '../values.tsx';
 
-const kinds: Record<NonNullable<OnCluster['kubernetes']>['state'], Kind> = {
+const kinds: Record<NonNullable<ClusterAccess['kubernetes']>['state'], Kind> = {
   applied: 'good',
   pending: 'busy',
   failed: 'bad',
@@ -19,7 +19,7 @@ export const accounts = {
   none: 'no account',
 } as const;
 
-export function AccessStates({ on: { slurm, kubernetes } }: { on: OnCluster }) {
+export function AccessStates({ on: { slurm, kubernetes } }: { on: ClusterAccess }) {
   const hasAccount = slurm?.state !== 'applied' || slurm.account === 'ready';
   return (
     <>
@@ -38,7 +38,7 @@ export function AccessStates({ on: { slurm, kubernetes } }: { on: OnCluster }) {
   );
 }
 
-/** How far a change of these people has come on one cluster. */
+/** The progress of a change of these people on one cluster. */
 export function AccessStrip({ people, cluster }: { people: readonly MemberAccess[]; cluster: Delivery }) {
   const { steps, missing } = progressOf(people, cluster);
   const ids = people.map(({ user_id: id }) => id).join();
@@ -78,7 +78,7 @@ export function WayIn({ way }: { way: Way }) {
   );
 }
 
-/** Why a person cannot log in at the moment, in the third person. */
+/** Reasons why a person cannot log in at the moment, in the third person. */
 const obstacles: Record<string, string> = {
   key_revoked: 'They have no active key.',
   access_removed: 'They have no SSH access.',

@@ -1,4 +1,4 @@
-/** Adding people: any number of addresses at once, pasted as they come; each is a write of its own, and says what became of it. */
+/** Adds members by pasted email addresses. Each address is a separate write with its own outcome. */
 import { Link, useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { readEmails } from '../../../../domain/people/person.ts';
@@ -15,7 +15,7 @@ import { ChoiceText, type Chosen, PermissionChoice, wholeBody } from './permissi
 const mostAtOnce = 100;
 const longestText = 20_000;
 
-interface Wanted {
+interface NewMembers {
   addresses: string[];
   role: Subject['role'];
   permissions: string[];
@@ -53,7 +53,7 @@ export function AddMembers({ close }: { close: () => void }) {
     close();
     void navigate({ to: '/members/change', search: { people: idsOf(all) } });
   };
-  const send = (wanted: Wanted, header: WriteHeaders) => addAll(orgID, wanted, header);
+  const send = (wanted: NewMembers, header: WriteHeaders) => addAll(orgID, wanted, header);
   return (
     <WriteDialog
       title="Add members"
@@ -102,10 +102,10 @@ function AddressField({ value, onChange, status }: Edited<string> & { status: st
 }
 
 /**
- * One after the other, each with a key of its own that a second try has as well. What is refused is noted, and the others go
- * on; where no answer comes, it is thrown, and all of it is sent again.
+ * Adds members one by one, each under its own idempotency key, derived so that a retry uses the same. A refusal is noted and
+ * the rest continues. Throws if an answer is missing; the retry sends all of them again.
  */
-async function addAll(orgID: string, wanted: Wanted, header: WriteHeaders): Promise<Outcome[]> {
+async function addAll(orgID: string, wanted: NewMembers, header: WriteHeaders): Promise<Outcome[]> {
   const outcomes: Outcome[] = [];
   for (const [index, email] of wanted.addresses.entries()) {
     const own = { ...header, 'Idempotency-Key': `${header['Idempotency-Key']}/${index}` };

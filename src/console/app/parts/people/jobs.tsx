@@ -1,4 +1,4 @@
-/** Slurm jobs that run: whose they are, and the way into one's own. */
+/** Running and pending Slurm jobs: their owners, and the login command into one's own jobs. */
 import { useQuery } from '@tanstack/react-query';
 import {
   type ClusterUse,
@@ -14,18 +14,18 @@ import { type Column, Table, Two } from '../table.tsx';
 import { Age, count, Text } from '../values.tsx';
 import { aliasOf, sshLine } from './uses.tsx';
 
-interface Row<Of = Job> {
+interface JobRow<Of = Job> {
   cluster: string;
   job: Of;
 }
 
-const whose: Column<Row | Row<PendingJob>>[] = [
+const whose: Column<JobRow | JobRow<PendingJob>>[] = [
   { name: 'Person', cell: ({ job }) => <Two first={<b>{job.person ?? job.user}</b>} second={job.user} /> },
   { name: 'Job', cell: ({ job }) => <Two first={<Text of={job.name} />} second={job.id} /> },
   { name: 'Cluster', cell: ({ cluster }) => cluster },
 ];
 
-const columns: Column<Row>[] = [
+const columns: Column<JobRow>[] = [
   ...whose,
   { name: 'Nodes', cell: ({ job }) => job.machines.join(', ') },
   { name: 'GPUs', isNumber: true, cell: ({ job }) => job.gpus },
@@ -33,13 +33,13 @@ const columns: Column<Row>[] = [
   { name: 'Until', cell: ({ job: { ends_at: at } }) => (at === undefined ? 'no limit' : <Age at={at} />) },
 ];
 
-const idOf = ({ cluster, job }: Row | Row<PendingJob>) => `${cluster} ${job.id}`;
-const textOf = ({ cluster, job }: Row | Row<PendingJob>) =>
+const idOf = ({ cluster, job }: JobRow | JobRow<PendingJob>) => `${cluster} ${job.id}`;
+const textOf = ({ cluster, job }: JobRow | JobRow<PendingJob>) =>
   `${cluster} ${job.id} ${job.name} ${job.user} ${job.person ?? ''}`;
 
-type Used = readonly { cluster: string; usage: Usage }[];
+type ClusterUsages = readonly { cluster: string; usage: Usage }[];
 
-export function HoldingJobs({ of }: { of: Used }) {
+export function HoldingJobs({ of }: { of: ClusterUsages }) {
   const rows = of.flatMap(({ cluster, usage: { jobs = [] } }) =>
     jobs.filter(({ gpus }) => gpus > 0).map((job) => ({ cluster, job })),
   );
@@ -67,7 +67,7 @@ export function HoldingJobs({ of }: { of: Used }) {
   );
 }
 
-const waitingColumns: Column<Row<PendingJob>>[] = [
+const waitingColumns: Column<JobRow<PendingJob>>[] = [
   ...whose,
   { name: 'GPUs', isNumber: true, cell: ({ job }) => job.gpus },
   { name: 'Ahead', isNumber: true, cell: ({ job }) => job.ahead },
@@ -75,7 +75,7 @@ const waitingColumns: Column<Row<PendingJob>>[] = [
   { name: 'Expected', cell: ({ job: { expected_at: at } }) => (at === undefined ? '–' : <Age at={at} />) },
 ];
 
-export function WaitingJobs({ of }: { of: Used }) {
+export function WaitingJobs({ of }: { of: ClusterUsages }) {
   const rows = of.flatMap(({ cluster, usage: { pending_jobs: jobs = [] } }) =>
     jobs.map((job) => ({ cluster, job })),
   );
@@ -96,7 +96,7 @@ const podColumns: Column<{ cluster: string; pod: NonNullable<Usage['pods']>[numb
   { name: 'GPUs', isNumber: true, cell: ({ pod }) => pod.gpus },
 ];
 
-export function HoldingPods({ of }: { of: Used }) {
+export function HoldingPods({ of }: { of: ClusterUsages }) {
   const rows = of.flatMap(({ cluster, usage: { pods = [] } }) => pods.map((pod) => ({ cluster, pod })));
   if (rows.length === 0) return null;
   return (

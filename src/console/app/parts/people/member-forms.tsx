@@ -1,4 +1,4 @@
-/** What a member may do, their role, and ending a membership; each shows what it does before it is saved. */
+/** Forms for a member's permissions, their role and the end of the membership; each previews its consequences. */
 import { useNavigate } from '@tanstack/react-router';
 import { type ReactNode, useRef, useState } from 'react';
 import { type Operation, operation } from '../../api.ts';
@@ -24,15 +24,15 @@ export interface Subject {
   email: string;
   role: 'owner' | 'admin' | 'member';
   granted: readonly string[];
-  /** When what was granted ends by itself. */
+  /** The ends of granted permissions that expire, by key. */
   ends: Readonly<Record<string, string>>;
-  /** How many live grants they hold, which stay when they leave. */
+  /** The number of their live grants, which remain when they leave. */
   grants: number;
 }
 
 export type ChangeKind = 'permissions' | 'role' | 'remove';
 
-/** Whether the role and the membership of a person with this role can be changed: what concerns an owner needs an owner. */
+/** Returns a check whether the person may change members of a role: managers may, but only owners may change owners. */
 export function useMayManage(): (role: Subject['role']) => boolean {
   const { isManager, membership } = useWho();
   return (role) => isManager && (role !== 'owner' || membership?.role === 'owner');
@@ -87,7 +87,7 @@ interface ChangeOptions<Body> extends FormOptions {
   effects?: ReactNode;
 }
 
-/** One change with its plan; once it is made, it is followed where the clusters have something to do. */
+/** The form of one change with its plan. Afterwards the page of its progress opens if clusters must apply it. */
 function Change<Body>(options: ChangeOptions<Body>) {
   const {
     subject,
@@ -107,7 +107,7 @@ function Change<Body>(options: ChangeOptions<Body>) {
   const isPossible = consequences.plan !== undefined && changes.every(({ result }) => result === 'planned');
   const wasFollowed = useRef(false);
   const send: typeof made.send = (sent, header) => {
-    // What the plan said as it was sent counts.
+    // The plan at the time of sending decides: it changes after the write.
     wasFollowed.current = clusters.length > 0;
     return made.send(sent, header);
   };
@@ -135,11 +135,11 @@ function Change<Body>(options: ChangeOptions<Body>) {
 
 function useChoice(form: string, { granted, ends }: Subject) {
   const now = useNow();
-  // What they hold may change meanwhile; what is chosen is compared with what it was chosen from.
+  // The member's permissions may change meanwhile: the choice is compared with those when the form opened.
   const held: Chosen = Object.fromEntries(granted.map((key) => [key, ends[key] ?? null]));
   const [opened] = useState(held);
   const [wanted, setWanted] = useDraft(form, 'permissions', opened);
-  // What ends meanwhile is neither held nor chosen any more, unless it is chosen anew.
+  // Permissions that expire meanwhile are neither held nor chosen, unless the person chooses them again.
   const ended = endedOf(opened, now);
   const before = withoutEnded(opened, now);
   const chosen = Object.fromEntries(

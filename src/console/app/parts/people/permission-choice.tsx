@@ -1,4 +1,4 @@
-/** The permissions of the catalog to choose from, each for good or until it ends by itself. */
+/** A choice of permissions from the catalog, each without an end or until a time. */
 import { useQuery } from '@tanstack/react-query';
 import { termText } from '../../../../domain/access/request.ts';
 import { readCatalog } from '../../reads.ts';
@@ -7,13 +7,13 @@ import { Moment } from '../values.tsx';
 
 export type Chosen = Readonly<Record<string, string | null>>;
 
-/** Keys, in order, each with the end that is shown, so that nothing is given for longer than was seen. */
+/** Sends each key with the end that is shown, so that no permission lasts longer than the person saw. */
 export function wholeBody(chosen: Chosen): { permissions: string[]; expires_at?: Chosen } {
   const permissions = Object.keys(chosen).sort();
   return { permissions, ...(permissions.length > 0 && { expires_at: { ...chosen } }) };
 }
 
-/** What is chosen beyond what was held before, and what has another end. */
+/** The chosen permissions that were not held before, or that have another end. */
 export function changesOf(chosen: Chosen, before: Chosen): [key: string, end: string | null][] {
   return Object.entries(chosen).filter(([key, end]) => end !== before[key]);
 }
@@ -66,7 +66,7 @@ export function PermissionChoice({ value: chosen, onChange }: Edited<Chosen>) {
   );
 }
 
-/** How long access is given for, in hours. */
+/** The terms of access that forms offer, in hours. */
 export const terms = [4, 24, 7 * 24, 30 * 24, 90 * 24, 365 * 24];
 const hourMs = 3_600_000;
 
@@ -98,7 +98,7 @@ function EndChoice({ of: key, value: end, onChange }: Edited<string | null> & { 
           aria-label={`End of ${key} (your local time)`}
           value={localText(end)}
           onChange={(event) => {
-            // Half of a date is none; what stood before stays until there is a whole one.
+            // The field is empty while its date is incomplete: the earlier end stays until then.
             if (event.target.value !== '') onChange(new Date(event.target.value).toISOString());
           }}
         />
@@ -107,7 +107,7 @@ function EndChoice({ of: key, value: end, onChange }: Edited<string | null> & { 
   );
 }
 
-/** As a field for a local time has it, to the minute. */
+/** Formats a time for an input of type `datetime-local`, to the minute. */
 function localText(end: string): string {
   const at = new Date(end);
   return new Date(at.getTime() - at.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);

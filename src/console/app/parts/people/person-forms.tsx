@@ -1,4 +1,4 @@
-/** Making an account, staff keys, and ending and restoring an account. */
+/** Forms to create an account, set staff keys, and deactivate or restore an account. */
 import { operation } from '../../api.ts';
 import { endedBy, readDeactivation, useReadPlan } from '../../people.ts';
 import { installationTopics, type Person } from '../../reads.ts';

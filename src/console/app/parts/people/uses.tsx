@@ -1,4 +1,4 @@
-/** What a person can do on clusters, in words: the state of each way, who acts next, and all of them in a sentence. */
+/** Texts about a person's use of clusters: the state of SSH and Kubernetes, the next step, and a summary sentence. */
 import { useQuery } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';
 import {
@@ -40,7 +40,7 @@ export function UseLine({ way, use, children }: { way: string; use: Use; childre
   );
 }
 
-/** `You can log in to alpha and use kubectl on beta.`; what is missing where nothing works. */
+/** `You can log in to alpha and use kubectl on beta.`; the missing step where no cluster is ready. */
 export function UsesSentence({ uses }: { uses: readonly ClusterUse[] }) {
   const on = (way: 'ssh' | 'kubernetes') => uses.filter((use) => use[way].state === 'ready');
   const [ssh, kubectl] = [on('ssh'), on('kubernetes')];
@@ -115,7 +115,7 @@ export function aliasOf(cluster: ClusterUse): string {
   return `andromeda-${plainName(cluster)}`;
 }
 
-/** A line for a terminal; with `+4711` behind the login name, into that job. */
+/** The ssh command for a terminal. The suffix `+4711` of the login name leads into that job. */
 export function sshLine(
   { cluster_id: id }: ClusterUse,
   { hostname, port, username }: SshAccess,
