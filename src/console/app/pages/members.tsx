@@ -242,8 +242,8 @@ function lastOf(name: string, at: (row: Reviewed) => string | undefined): Column
 function KeepAccess({ change }: { change: (row: Reviewed) => void }) {
   const due = useDue();
   if (!due.error && !due.data?.total) return null;
-  const whose = isWhole(due) ? `Access of ${count(due.data?.total ?? 0, 'member')}` : 'Access';
-  return <Loaded of={due}>{({ people }) => <Due people={people} whose={whose} change={change} />}</Loaded>;
+  const label = isWhole(due) ? `Access of ${count(due.data?.total ?? 0, 'member')}` : 'Access';
+  return <Loaded of={due}>{({ people }) => <Due people={people} label={label} change={change} />}</Loaded>;
 }
 
 /** Keeps members' permissions without the end that the review set: one write and one idempotency key for each. */
@@ -265,11 +265,11 @@ function keeping(orgID: string): Operation<readonly Reviewed[], unknown> {
 
 interface DueOptions {
   people: readonly Reviewed[];
-  whose: string;
+  label: string;
   change: (row: Reviewed) => void;
 }
 
-function Due({ people, whose, change }: DueOptions) {
+function Due({ people, label, change }: DueOptions) {
   const { orgID } = useWho();
   const { mutate, isPending, error } = useWrite({
     operation: keeping(orgID),
@@ -301,7 +301,7 @@ function Due({ people, whose, change }: DueOptions) {
   };
   return (
     <Panel
-      title={`${whose} ends unless you keep it`}
+      title={`${label} ends unless you keep it`}
       cli="andromeda members review"
       operation={`GET /organizations/${orgID}/access-review?due=true`}
     >

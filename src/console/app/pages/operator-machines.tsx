@@ -19,7 +19,7 @@ import {
 
 interface MachineAction {
   machine: OperatorMachine;
-  to: 'admit' | 'quarantine';
+  action: 'admit' | 'quarantine';
 }
 
 export default function OperatorMachinesPage() {
@@ -102,12 +102,12 @@ function MachineTable({ cluster, machines }: { cluster: string; machines: readon
     cell: (machine) => (
       <span className="buttons inline">
         {machine.lifecycle_state !== 'admitted' && (
-          <Button className="second small" onClick={() => setDoing({ machine, to: 'admit' })}>
+          <Button className="second small" onClick={() => setDoing({ machine, action: 'admit' })}>
             Admit… <span className="hidden">{machine.name}</span>
           </Button>
         )}
         {machine.lifecycle_state !== 'quarantined' && (
-          <Button className="second small" onClick={() => setDoing({ machine, to: 'quarantine' })}>
+          <Button className="second small" onClick={() => setDoing({ machine, action: 'quarantine' })}>
             Quarantine… <span className="hidden">{machine.name}</span>
           </Button>
         )}
@@ -134,20 +134,20 @@ const consequences = {
   quarantine: 'It accepts no new work, and its GPUs no longer count as free. Running jobs continue.',
 };
 
-function Change({ machine, to, cluster, close }: MachineAction & { cluster: string; close: () => void }) {
-  const verb = to === 'admit' ? 'Admit' : 'Quarantine';
+function Change({ machine, action, cluster, close }: MachineAction & { cluster: string; close: () => void }) {
+  const verb = action === 'admit' ? 'Admit' : 'Quarantine';
   return (
     <WriteDialog
       title={`${verb} ${machine.name}?`}
-      operation={operation('post', `/operator/machines/{machineID}/${to}`, { machineID: machine.id })}
+      operation={operation('post', `/operator/machines/{machineID}/${action}`, { machineID: machine.id })}
       topics={installationTopics}
       body={{}}
       label={verb}
-      danger={to === 'quarantine'}
-      cli={`andromeda admin machine ${to} ${machine.name} --cluster ${cluster} --reason '…'`}
+      danger={action === 'quarantine'}
+      cli={`andromeda admin machine ${action} ${machine.name} --cluster ${cluster} --reason '…'`}
       close={close}
     >
-      <p>{consequences[to]}</p>
+      <p>{consequences[action]}</p>
     </WriteDialog>
   );
 }

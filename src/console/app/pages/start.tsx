@@ -5,10 +5,10 @@ import type { ReactNode } from 'react';
 import { AsCommand, Empty, Loaded, Page, said, together } from '../parts/page.tsx';
 import { OwnJobs } from '../parts/people/jobs.tsx';
 import {
-  type Key,
   Kubeconfig,
   LoginLines,
   LoginStrip,
+  type NewestKey,
   UseLine,
   UsesSentence,
 } from '../parts/people/uses.tsx';
@@ -87,7 +87,7 @@ function NoUses(key: KeyOptions) {
 
 interface KeyOptions {
   keys: UseQueryResult<unknown>;
-  newest: Key | undefined;
+  newest: NewestKey | undefined;
 }
 
 function KeyStep({ keys, newest }: KeyOptions) {
@@ -126,7 +126,7 @@ function Steps({ uses, keys, newest }: KeyOptions & { uses: readonly ClusterUse[
   );
 }
 
-function Registered({ newest }: { newest: Key }) {
+function Registered({ newest }: { newest: NewestKey }) {
   return (
     <p>
       <State kind="good">Registered</State> <code className="cut">{newest.fingerprint}</code>{' '}
@@ -148,7 +148,7 @@ function StepItem({ title, isDone, children }: { title: string; isDone: boolean;
 }
 
 /** The sides of a cluster that the person may use; the sides without access only if they may use none. */
-function Progress({ cluster, newest }: { cluster: ClusterUse; newest: Key | undefined }) {
+function Progress({ cluster, newest }: { cluster: ClusterUse; newest: NewestKey | undefined }) {
   const { ssh, kubernetes } = cluster;
   const isNeither = !ssh.granted && !kubernetes.granted;
   const isShown = (use: ClusterUse['ssh']) => use.granted || (isNeither && use.state !== 'none');

@@ -19,14 +19,14 @@ interface JobRow<Of = Job> {
   job: Of;
 }
 
-const whose: Column<JobRow | JobRow<PendingJob>>[] = [
+const sharedColumns: Column<JobRow | JobRow<PendingJob>>[] = [
   { name: 'Person', cell: ({ job }) => <Two first={<b>{job.person ?? job.user}</b>} second={job.user} /> },
   { name: 'Job', cell: ({ job }) => <Two first={<Text of={job.name} />} second={job.id} /> },
   { name: 'Cluster', cell: ({ cluster }) => cluster },
 ];
 
 const columns: Column<JobRow>[] = [
-  ...whose,
+  ...sharedColumns,
   { name: 'Nodes', cell: ({ job }) => job.machines.join(', ') },
   { name: 'GPUs', isNumber: true, cell: ({ job }) => job.gpus },
   { name: 'Since', cell: ({ job: { started_at: at } }) => (at === undefined ? '–' : <Age at={at} />) },
@@ -68,7 +68,7 @@ export function HoldingJobs({ of }: { of: ClusterUsages }) {
 }
 
 const waitingColumns: Column<JobRow<PendingJob>>[] = [
-  ...whose,
+  ...sharedColumns,
   { name: 'GPUs', isNumber: true, cell: ({ job }) => job.gpus },
   { name: 'Ahead', isNumber: true, cell: ({ job }) => job.ahead },
   { name: 'Why', cell: ({ job }) => job.reason },

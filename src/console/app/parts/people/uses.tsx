@@ -65,9 +65,9 @@ function Names({ of: uses }: { of: readonly ClusterUse[] }) {
   );
 }
 
-export type Key = { fingerprint: string; created_at: string };
+export type NewestKey = { fingerprint: string; created_at: string };
 
-function loginSteps({ state }: Use, access: SshAccess, key: Key): Step[] {
+function loginSteps({ state }: Use, access: SshAccess, key: NewestKey): Step[] {
   const isAccepted = access.reason !== 'access_not_projected' && access.manifest_generation > 0;
   const isApplied = isAccepted && access.key_fingerprints.includes(key.fingerprint);
   return stepsOf(state === 'failed' ? 'failed' : 'busy', [
@@ -78,7 +78,7 @@ function loginSteps({ state }: Use, access: SshAccess, key: Key): Step[] {
   ]);
 }
 
-export function LoginStrip({ cluster, newest }: { cluster: ClusterUse; newest: Key | undefined }) {
+export function LoginStrip({ cluster, newest }: { cluster: ClusterUse; newest: NewestKey | undefined }) {
   const { ssh, cluster_id: id } = cluster;
   const isOnItsWay = newest !== undefined && ssh.granted && ssh.state !== 'missing';
   const access = useQuery({ ...readSshAccess(cluster), enabled: isOnItsWay });
