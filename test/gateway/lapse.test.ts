@@ -108,7 +108,8 @@ test('a login waits for the sign-in and goes on with it, and open sessions go on
   service.advance(13 * hour);
   await sleep(1_000);
   session.child.stdin?.end('still here\n');
-  assert.match((await session.ended).out, /still here/);
+  const { out, err, status } = await session.ended;
+  assert.deepEqual([out, err, status], ['up\nstill here\n', '', 0]);
 
   // An exemption has an end and a reason.
   const now = () => Date.now() + 26 * hour;
