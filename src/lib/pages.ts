@@ -115,7 +115,7 @@ code { font: .92em ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }
 @media (forced-colors: active) { main, button, input { border-color: currentColor; } }
 `;
 
-/** A style sheet or a script, as a content security policy names it. */
+/** The hash of a style sheet or a script, as a content security policy names it. */
 export function hashOfSource(sheet: string): string {
   return `sha256-${createHash('sha256').update(sheet).digest('base64')}`;
 }
@@ -127,7 +127,7 @@ const logo = html`<svg viewBox="0 0 32 32" aria-hidden="true"><g transform="rota
 <ellipse cx="16" cy="16" rx="9.5" ry="4.4" stroke-width="1.8" opacity=".75"/>
 <ellipse cx="16" cy="16" rx="4.4" ry="2.5" fill="currentColor"/></g></svg>`;
 
-/** A whole page. `title` stands in the browser's tab; `sheet` is the style sheet, where it is not the usual one. */
+/** A whole page. `title` is shown in the browser's tab; `sheet` replaces the usual style sheet. */
 export function layout(title: string, content: Html, sheet: string = style): string {
   return html`<!doctype html>
 <html lang="en">

@@ -1,6 +1,6 @@
 /**
- * `postgres://user:password@h1:5432,h2/database?sslmode=verify-full`, as libpq's programs take it: what of it we know, and a
- * sentence about what not. Nothing here ever puts the password into words.
+ * Parses `postgres://user:password@h1:5432,h2/database?sslmode=verify-full`, as libpq's programs take it: the
+ * supported parts, and an error sentence for others. No message here ever contains the password.
  */
 import { DomainError } from '../domain/error.ts';
 
@@ -9,15 +9,15 @@ const sslModes = ['disable', 'prefer', 'require', 'verify-ca', 'verify-full'] as
 type SslMode = (typeof sslModes)[number];
 
 export interface PostgresTarget {
-  /** In the order in which they are tried; a host with a slash is the directory of a Unix socket. */
+  /** Tried in this order; a host with a slash is the directory of a Unix socket. */
   hosts: { host: string; port: number }[];
   user: string | undefined;
   password: string | undefined;
   database: string;
   sslMode: SslMode;
-  /** The file of the authorities that certificates must be of; `system`: those that everybody trusts. */
+  /** The file with the CAs for server certificates; `system`: the CAs that the operating system trusts. */
   sslRootCert: string | undefined;
-  /** The schema that the tables are in; undefined: what the server gives to this user. */
+  /** The schema of the tables; undefined: the server's default for this user. */
   schema: string | undefined;
 }
 
@@ -27,14 +27,14 @@ const escapes =
   'In a user or a password, write @ as %40, / as %2F, # as %23, ? as %3F and % as %25 (percent-encoding).';
 const known = ['sslmode', 'sslrootcert', 'host', 'schema', 'application_name', 'target_session_attrs'];
 
-/** Throws `invalid_request` with a sentence that has nothing of the password. */
+/** Throws `invalid_request` with a sentence without any part of the password. */
 export function parsePostgresUrl(url: string): PostgresTarget {
   const read = /^postgres(?:ql)?:\/\/(?:([^@/?#]*)@)?([^/?#]*)(?:\/([^?#]*))?(?:\?([^#]*))?$/.exec(url);
   if (!read) throw invalid(`It is postgres://USER@HOST/DATABASE, with more hosts behind commas. ${escapes}`);
   const [, person = '', authority = '', database = '', query = ''] = read;
   const options = new URLSearchParams(query);
   const unknown = [...options.keys()].find((name) => !known.includes(name));
-  // A part of the password would be taken for a host, a database or an option, and be in messages.
+  // A part of the password would be parsed as a host, a database or an option, and be in messages.
   const parts = [authority, database, options.get('host') ?? '', unknown === undefined ? '' : query];
   if (parts.some((part) => part.includes('@'))) throw withAt();
   const colon = person.indexOf(':');

@@ -1,4 +1,4 @@
-/** Questions to another process or server that are not answered yet. Each is forgotten when it is answered, or its time is up. */
+/** Open questions to another process or server. Each is removed when it is answered or times out. */
 interface Question<Answer> {
   send(): void;
   settle(answer: Answer | Error): void;
@@ -7,7 +7,7 @@ interface Question<Answer> {
 export class Questions<Id, Answer> {
   readonly #open = new Map<Id, Question<Answer>>();
 
-  /** Sends one. Rejects after `timeoutMs`, or when `gone` aborts: no caller waits any more. */
+  /** Sends a question. Rejects after `timeoutMs`, or when `gone` aborts because no caller waits any more. */
   ask(id: Id, send: () => void, timeoutMs: number, gone?: AbortSignal): Promise<Answer> {
     return new Promise((resolve, reject) => {
       const settle = (answer: Answer | Error) => {
@@ -29,7 +29,7 @@ export class Questions<Id, Answer> {
     });
   }
 
-  /** Settles a question: with an error, it has failed. One that is not open any more is passed over. */
+  /** Settles a question; with an error, it rejects. A question that is no longer open is ignored. */
   settle(id: Id, answer: Answer | Error): void {
     this.#open.get(id)?.settle(answer);
   }

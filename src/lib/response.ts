@@ -1,8 +1,8 @@
-/** Answers with JSON for whatever is no operation of the APIs (those go out together, `http/reply.ts`), and clients that are gone. */
+/** JSON responses for requests that are no operation of the APIs (those have `http/reply.ts`), and detection of clients that are gone. */
 import type { ServerResponse } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
 
-/** Answers and ends the response. What is in it depends on who asks, so that no cache may keep it. */
+/** Answers and ends the response. Its content depends on the caller, so no cache may store it. */
 export function sendJson(
   response: ServerResponse,
   status: number,
@@ -20,12 +20,12 @@ export function sendJson(
   response.end(text);
 }
 
-/** The event loop reads a request in one iteration, and in one of the next that its connection has ended. */
+/** The event loop reads a request in one iteration, and the end of its connection in one of the next. */
 const iterations = 4;
 
 /**
- * Whether the client of a request that was just read has hung up before. A server that stood still for a while reads both when it goes
- * on: the client has long asked another one, and what is good for one use must not seem to be used twice.
+ * True if the client of a request that was just read has already hung up. A server that stalled reads both when it
+ * runs again: the client has long asked another server, and a single-use token must not seem to be used twice.
  */
 export async function hasHungUp(response: ServerResponse): Promise<boolean> {
   for (let done = 0; done < iterations; done += 1) await setImmediate();
@@ -34,7 +34,7 @@ export async function hasHungUp(response: ServerResponse): Promise<boolean> {
 
 const refusals = new WeakMap<ServerResponse, string>();
 
-/** Has the log say of what source this was refused and why, where its status does not: in a line, or the sum of the source (`api/http/listen.ts`). */
+/** Notes a refusal's reason for the log, where the status does not show it: as a line, or in the sum of the source (`api/http/listen.ts`). */
 export function noteRefusal(response: ServerResponse, reason: string): void {
   refusals.set(response, reason);
 }

@@ -1,15 +1,15 @@
-/** Work in the background that is done again and again, one round at a time. */
+/** Repeated background work, one round at a time. */
 
 export interface Rounds {
-  /** Does a round now, or once more when the one under way has ended. */
+  /** Runs a round now, or once more when the running one has ended. */
   wake(): void;
-  /** Starts no more rounds. Resolves when the one under way has ended. */
+  /** Starts no more rounds. Resolves when the running one has ended. */
   stop(): Promise<void>;
 }
 
 /**
- * Does a round at once, or after `firstMs`, and then again at intervals and when woken. A round may resolve to how long to wait
- * for the next one in place of `everyMs`. One that fails is followed by the next one all the same.
+ * Runs a round at once, or after `firstMs`, and then again at intervals and when woken. A round may resolve to the
+ * wait for the next one, instead of `everyMs`. A failed round is followed by the next one all the same.
  */
 export function startRounds(
   round: (stopping: AbortSignal) => Promise<number | undefined> | Promise<void>,

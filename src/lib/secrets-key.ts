@@ -1,30 +1,30 @@
-/** The key that secrets in the database are encrypted with, which is never in the database itself; and how a secret is sealed. */
+/** The keys that encrypt secrets in the database, which are never in the database itself, and the encryption of single secrets. */
 import { createCipheriv, createDecipheriv, createHash, hkdfSync, randomBytes } from 'node:crypto';
 import { DomainError } from '../domain/error.ts';
 
 export interface SecretsKey {
-  /** By which a secret says what it is encrypted with. It says nothing of the key. */
+  /** Stored with each secret, to find its key. It reveals nothing of the key. */
   id: string;
   /** 32 bytes. */
   key: Buffer;
 }
 
-/** The key that encrypts, and those that still decrypt while it takes their place. */
+/** The key that encrypts, and former ones that still decrypt during a rotation. */
 export interface SecretsKeys {
-  /** Where they are from, as the subject of a sentence. */
+  /** The source of the keys, as the subject of a sentence. */
   source: string;
   keys: readonly [SecretsKey, ...SecretsKey[]];
-  /** The same source as it is now. */
+  /** Reads the same source again. */
   reread(): SecretsKeys;
 }
 
 export const secretsKeyVariable = 'ANDROMEDA_SECRETS_KEY';
 
-/** More than one only while one takes the place of the other. */
+/** More than one key only during a rotation. */
 const most = 4;
 const form = /^[A-Za-z0-9+/]{43}=$/;
 
-/** The keys of a text, one a line. Throws `invalid_request` with a sentence, which quotes nothing of it. */
+/** Parses keys, one a line. Throws `invalid_request` with a sentence that quotes nothing of the text. */
 export function parseSecretsKeys(text: string, source: string, reread: () => SecretsKeys): SecretsKeys {
   const lines = text
     .split('\n')
@@ -43,14 +43,14 @@ export function makeSecretsKey(): string {
   return `${randomBytes(32).toString('base64')}\n`;
 }
 
-/** The ID that a key of this text has. */
+/** The key of this line, with its ID. */
 function keyOf(line: string): SecretsKey {
   const key = Buffer.from(line, 'base64');
   const id = createHash('sha256').update('andromeda secrets key\n').update(key).digest('hex').slice(0, 16);
   return { id, key };
 }
 
-/** JSON, sealed for one purpose (AES-256-GCM, RFC 5116): it opens with the same secret and purpose only. */
+/** JSON, encrypted for one purpose (AES-256-GCM, RFC 5116): it opens with the same secret and purpose only. */
 export function seal(value: unknown, secret: Buffer, purpose: string): string {
   const iv = randomBytes(12);
   const cipher = createCipheriv('aes-256-gcm', derivedKey(secret, purpose), iv);
@@ -58,7 +58,7 @@ export function seal(value: unknown, secret: Buffer, purpose: string): string {
   return Buffer.concat([iv, cipher.getAuthTag(), sealed]).toString('base64url');
 }
 
-/** What was sealed; undefined where this secret and purpose do not open it. */
+/** Decrypts a sealed value; undefined where this secret and purpose do not open it. */
 export function unseal(text: string, secret: Buffer, purpose: string): unknown {
   const bytes = Buffer.from(text, 'base64url');
   try {

@@ -1,11 +1,11 @@
-/** Why the tokens of an issuer are refused, in words, and that they are revoked then: for the command line and the console. */
+/** Explains why an issuer's tokens are refused, and revokes them then: for the command line and the console. */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { SignInRefusal } from '../domain/error.ts';
 import { cutText, visibleLine } from '../domain/text.ts';
 import { clockToleranceMs } from './clock.ts';
 
-/** What openid-client says of a claim, or of the issuer's metadata, that it refuses. */
-interface Facts {
+/** The details in openid-client's error about a refused claim, or about the issuer's metadata. */
+interface ErrorDetails {
   claim?: string;
   attribute?: string;
   /** Seconds since 1970. */
@@ -16,8 +16,8 @@ interface Facts {
 }
 
 /**
- * The refusal for an error of openid-client that is about the issuer's clock, its name or whom its ID token is for; undefined for
- * any other. `here`: what the program runs on.
+ * The refusal for an error of openid-client about the issuer's clock, its name or the audience of its ID token;
+ * undefined for any other. `here`: the machine that the program runs on.
  */
 export function issuerFault(error: unknown, here: string): SignInRefusal | undefined {
   const { claim, attribute, now = 0, claims = {}, body = {}, expected } = factsOf(error);
@@ -41,26 +41,26 @@ export function issuerFault(error: unknown, here: string): SignInRefusal | undef
   );
 }
 
-/** The values of a claim as a sentence has them. */
+/** The values of a claim, for a sentence. */
 export function shownClaim(value: unknown): string {
   const texts = [value ?? []].flat().map(String);
   return visibleLine(cutText(texts.join(', '), 200)) || 'nothing';
 }
 
-/** openid-client wraps the error of the library below it, whose cause they are. */
-function factsOf(error: unknown): Facts {
+/** The details are the innermost cause: openid-client wraps the error of the library below it. */
+function factsOf(error: unknown): ErrorDetails {
   let found = error;
   while (found instanceof Error) found = found.cause;
   return typeof found === 'object' && found !== null ? found : {};
 }
 
-interface Asked {
+interface TokenRequest {
   given?: { [token in 'access_token' | 'refresh_token']?: unknown } | undefined;
 }
 
-const asking = new AsyncLocalStorage<Asked>();
+const asking = new AsyncLocalStorage<TokenRequest>();
 
-/** The fetch of an issuer's client, by which `orRevoke` knows what was given: openid-client keeps nothing of what it refuses. */
+/** Wraps the fetch of an issuer's client, so that `orRevoke` knows the tokens: openid-client keeps none that it refuses. */
 export function notingTokens<A extends unknown[]>(send: (...request: A) => Promise<Response>) {
   return async (...request: A): Promise<Response> => {
     const response = await send(...request);
@@ -69,17 +69,17 @@ export function notingTokens<A extends unknown[]>(send: (...request: A) => Promi
       asked.given = (await response
         .clone()
         .json()
-        .catch(() => undefined)) as Asked['given'];
+        .catch(() => undefined)) as TokenRequest['given'];
     return response;
   };
 }
 
-/** What `ask` resolves to. Where it throws, the tokens that the issuer gave are revoked, which nothing waits for. */
+/** Resolves to the result of `ask`. Where that throws, revokes the tokens that the issuer gave, without waiting. */
 export async function orRevoke<T>(
   ask: () => Promise<T>,
   revoke: (token: string, hint: string) => Promise<unknown>,
 ): Promise<T> {
-  const asked: Asked = {};
+  const asked: TokenRequest = {};
   try {
     return await asking.run(asked, ask);
   } catch (error) {

@@ -1,13 +1,13 @@
-/** Where a connection or a request comes from, also behind trusted proxies, and which hosts are the machine itself. */
+/** Source addresses of connections and requests, also behind trusted proxies, and detection of loopback hosts. */
 import type { IncomingHttpHeaders } from 'node:http';
 import { BlockList, isIP, isIPv4, isIPv6, SocketAddress } from 'node:net';
 
-/** As many entries as the configuration may have. */
+/** Limit on entries in the configuration. */
 export const mostTrustedProxies = 10_000;
 
 /** The proxies whose headers about their clients are trusted. */
 export interface TrustedProxies {
-  /** Whether a socket's address is one of them. */
+  /** True if a socket's address is a trusted proxy. */
   has(address: string): boolean;
 }
 
@@ -24,7 +24,7 @@ export function createTrustedProxies(entries: readonly string[]): TrustedProxies
     }
     list.addSubnet(address, prefix, version === 6 ? 'ipv6' : 'ipv4');
   }
-  // It is asked about every request.
+  // Cheap, as it is called for every request.
   if (entries.length === 0) return { has: () => false };
   return {
     has(address) {
@@ -35,14 +35,14 @@ export function createTrustedProxies(entries: readonly string[]): TrustedProxies
   };
 }
 
-/** An address in its one spelling (RFC 5952), IPv4 not as IPv6 (RFC 4291, 2.5.5.2), and without a zone. What is none stays. */
+/** An address in canonical spelling (RFC 5952), IPv4-mapped IPv6 as IPv4 (RFC 4291, 2.5.5.2), without zone. Other text stays. */
 export function plainAddress(text: string): string {
   const address = text.replace(/%.*$/, '');
   if (isIP(address) !== 6) return address;
   return new SocketAddress({ address, family: 'ipv6' }).address.replace(/^::ffff:(?=\d+\.)/, '');
 }
 
-/** One key for what one attacker holds: an IPv4 address, or an IPv6 network of 56 bits, as providers give to one household. */
+/** One key for the addresses of one attacker: an IPv4 address, or an IPv6 network of 56 bits, as providers give to one household. */
 export function sourceNetwork(address: string): string {
   const plain = plainAddress(address);
   if (isIP(plain) !== 6) return plain;
@@ -53,10 +53,10 @@ export function sourceNetwork(address: string): string {
 }
 
 /**
- * The address that an HTTP request comes from: the socket's own or, where that is a trusted proxy, what
- * `X-Forwarded-For` or `Forwarded` (RFC 7239) says: of its entries the last that is no trusted proxy, since whatever
- * stands before that one may be the client's invention. Where the header cannot be read, or the two contradict each
- * other, it is the proxy's own.
+ * The client address of an HTTP request: the socket's own or, where that is a trusted proxy, the one in
+ * `X-Forwarded-For` or `Forwarded` (RFC 7239): its last entry that is no trusted proxy, since the client may have
+ * invented any entry before that one. Where the header cannot be parsed, or the two contradict each other, it is the
+ * proxy's own.
  */
 export function clientAddress(
   proxies: TrustedProxies,
@@ -70,7 +70,7 @@ export function clientAddress(
     forwarded === undefined ? [] : clientOf(proxies, forwardedFor(forwarded)),
   ].flat();
   const [first] = answers;
-  // A proxy writes one of the two, and passes on whatever a client writes into the other.
+  // A proxy writes one of the two headers, and passes on whatever a client writes into the other.
   return first !== undefined && answers.every((one) => one === first) ? first : socket;
 }
 
@@ -84,7 +84,7 @@ function clientOf(proxies: TrustedProxies, entries: readonly string[]): string |
   return client;
 }
 
-/** An address as proxies write it, with or without a port: `192.0.2.1:80`, `[2001:db8::1]:80`. */
+/** Parses an address as proxies write it, with or without a port: `192.0.2.1:80`, `[2001:db8::1]:80`. */
 function addressOf(entry: string): string | undefined {
   const [, bracketed, v4, plain] =
     /^(?:\[([^\]]+)\](?::[\w.-]+)?|(\d+\.\d+\.\d+\.\d+)(?::[\w.-]+)?|(.+))$/.exec(entry.trim()) ?? [];
@@ -92,7 +92,7 @@ function addressOf(entry: string): string | undefined {
   return isIP(address) === 0 ? undefined : address;
 }
 
-/** The `for` of each element; empty where an element has none, or where the header is not of the right form. */
+/** The `for` parameter of each element; empty for an element without one, or for a malformed header. */
 function forwardedFor(header: string): string[] {
   const parameter =
     /[ \t]*(?:([\w!#$%&'*+.^`|~-]+)=(?:([\w!#$%&'*+.^`|~:[\]-]+)|"([^"\\]*)")[ \t]*)?(;|,|$)/y;
@@ -108,18 +108,18 @@ function forwardedFor(header: string): string[] {
 }
 
 /**
- * Whether a host is `localhost` or a loopback address in any standard spelling ("SSH gateway behaviour", Supported). It is
- * judged as text, because another machine may resolve it: `127.1`, `2130706433` or `::ffff:127.0.0.1` may mean loopback there,
- * or something else.
+ * True for `localhost` or a loopback address in any standard spelling ("SSH gateway behaviour", Supported). The text
+ * is compared, because another machine may resolve it: `127.1`, `2130706433` or `::ffff:127.0.0.1` may mean loopback
+ * there, or something else.
  */
 export function isLoopback(host: string): boolean {
   if (isIPv4(host)) return host.startsWith('127.');
-  // A zone (`::1%lo`) is no part of a spelling.
+  // A zone (`::1%lo`) is not part of any standard spelling.
   if (isIPv6(host) && !host.includes('%')) return plainAddress(host) === '::1';
   return host.toLowerCase() === 'localhost';
 }
 
-/** https, or http to this very machine: what goes there cannot be read or changed on the way. */
+/** True for https, or for http to this very machine: such traffic cannot be read or changed on the way. */
 export function isSafeUrl(url: URL): boolean {
   const isOwn = isLoopback(url.hostname.replace(/^\[|\]$/g, ''));
   return url.protocol === 'https:' || (url.protocol === 'http:' && isOwn);

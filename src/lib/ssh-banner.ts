@@ -1,8 +1,8 @@
-/** Whether something answers at an address as an SSH server does: by its first line. */
+/** Probes an address for an SSH server, by its first line. */
 import { connect } from 'node:net';
 import { messageOf } from './error-message.ts';
 
-/** What answers first at an address, or why nothing does. */
+/** Resolves to the first line received from an address, or to the reason why there is none. */
 export function readBanner(
   host: string,
   port: number,

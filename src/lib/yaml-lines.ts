@@ -1,4 +1,4 @@
-/** The lines of a YAML file, for sentences about what is in it. */
+/** Line numbers of a YAML file, for messages about its content. */
 import { type Document, isAlias, isMap, isNode, isPair, isSeq, LineCounter, parseDocument } from 'yaml';
 
 export function parseLines(file: string, text: string) {
@@ -8,14 +8,14 @@ export function parseLines(file: string, text: string) {
   return { document, at };
 }
 
-/** `file:line` of what a path leads to, or else of the last part of the path that is there; just the file where none is. */
+/** `file:line` of the node at a path, or of the deepest part of the path that exists; just the file where none does. */
 export function lineOf(file: string, text: string, path: readonly (string | number)[]): string {
   const { document, at } = parseLines(file, text);
   const { depth, offset } = findPath(document, path.map(String));
   return depth === 0 ? file : at(offset);
 }
 
-/** Where what a path leads to begins, with its key, or else the last part of the path that is there; and how many are. */
+/** The offset of the node at a path, with its key, or of the deepest part that exists; and the number of parts found. */
 export function findPath(document: Document, path: readonly string[]): { depth: number; offset: number } {
   let node: unknown = document.contents;
   let offset = 0;

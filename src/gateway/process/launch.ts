@@ -13,22 +13,22 @@ import { type Account, withoutPrivileges } from './privileges.ts';
 export const ownBuild: string = buildOf(programFile);
 
 /** The paths by which a gateway process finds the program: directories of its code and of its executable. */
-interface Way {
+interface ProgramPaths {
   codeDir: string;
   execDir: string;
   /** File descriptors of both directories, which processes inherit as 5 and 6 where the paths lead through them. */
   descriptors: readonly number[];
 }
 
-const ownWay: Way = { codeDir: codeRoot, execDir: dirname(process.execPath), descriptors: [] };
+const ownWay: ProgramPaths = { codeDir: codeRoot, execDir: dirname(process.execPath), descriptors: [] };
 
 /**
  * The paths by which `account` can read the program: through descriptors where a directory above it, such as /root,
  * is closed to others. Throws `invalid_request` where the account may not read the program itself.
  */
-export function findWay(account: Account | undefined): Way {
+export function findWay(account: Account | undefined): ProgramPaths {
   if (!account || canRead(account, ownWay)) return ownWay;
-  const way: Way = {
+  const way: ProgramPaths = {
     codeDir: '/proc/self/fd/5',
     execDir: '/proc/self/fd/6',
     descriptors: [openSync(codeRoot, 'r'), openSync(ownWay.execDir, 'r')],
@@ -40,7 +40,7 @@ export function findWay(account: Account | undefined): Way {
   );
 }
 
-function canRead(account: Account, way: Way): boolean {
+function canRead(account: Account, way: ProgramPaths): boolean {
   const files = [executable(way), join(way.codeDir, relative(codeRoot, programFile))];
   const test = ['/bin/sh', '-c', 'test -x "$1" && test -r "$2"', 'sh', ...files];
   const [program = '', ...args] = withoutPrivileges(test, account, 0);
@@ -48,9 +48,9 @@ function canRead(account: Account, way: Way): boolean {
 }
 
 const nothing = Array<'ignore'>(5).fill('ignore');
-const executable = ({ execDir }: Way) => join(execDir, basename(process.execPath));
+const executable = ({ execDir }: ProgramPaths) => join(execDir, basename(process.execPath));
 
-export function gatewayCommand(build: string, way: Way): string[] {
+export function gatewayCommand(build: string, way: ProgramPaths): string[] {
   return [executable(way), ...gatewayArguments(way.codeDir), build];
 }
 
@@ -59,7 +59,7 @@ export function launch(options: {
   build: string;
   directory: number;
   account: Account | undefined;
-  way: Way;
+  way: ProgramPaths;
   port: number;
 }): ChildProcess {
   const { build, directory, account, way, port } = options;
@@ -115,13 +115,13 @@ export class Attempts {
  */
 export const launcher: string | undefined = process.env['ANDROMEDA_GATEWAY_LAUNCHER'] || undefined;
 
-interface Started {
+interface StartedProcess {
   pid: number;
   stderr: Socket;
 }
 
 /** Starts the process that is to bind the address. Rejects with a readable message after `limitMs`, or where systemd starts none. */
-export function startByLauncher(path: string, build: string, limitMs: number): Promise<Started> {
+export function startByLauncher(path: string, build: string, limitMs: number): Promise<StartedProcess> {
   return new Promise((resolve, reject) => {
     let text = '';
     let fault = 'it was ended';

@@ -1,6 +1,6 @@
 /**
- * Ed25519 public keys as SSH carries them (RFC 8709), those in security keys too (OpenSSH, PROTOCOL.u2f): the blob, its
- * fingerprint, a signature by it.
+ * Ed25519 public keys in SSH's format (RFC 8709), also those in security keys (OpenSSH, PROTOCOL.u2f): the blob, its
+ * fingerprint, and verification of signatures.
  */
 import { createHash, createPublicKey, generateKeyPairSync, randomBytes, verify } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
@@ -18,7 +18,7 @@ import { DomainError } from '../../domain/error.ts';
 import { writeWhole } from '../whole-file.ts';
 import { sshString, WireReader } from './wire.ts';
 
-/** In the flags of a security key: it was touched. */
+/** Flag of a security key's signature: the key was touched. */
 const USER_PRESENT = 0x01;
 const SPKI_PREFIX = Buffer.from('302a300506032b6570032100', 'hex');
 
@@ -31,7 +31,7 @@ export interface UserKey extends KeyBlob {
   fingerprint: string;
 }
 
-/** The key in `blob`, or undefined when it is not exactly one Ed25519 key, plain or in a security key, for SSH. */
+/** Parses a blob; undefined unless it is exactly one Ed25519 key, plain or in a security key, for SSH. */
 export function readUserKey(algorithm: string, blob: Buffer): UserKey | undefined {
   if (algorithm !== plainKeyType && algorithm !== securityKeyType) return undefined;
   const own = Buffer.from(blob);
@@ -41,10 +41,10 @@ export function readUserKey(algorithm: string, blob: Buffer): UserKey | undefine
   return { type: algorithm, blob: own, text, fingerprint: sshFingerprint(own), ...parts };
 }
 
-/** What a signature shows. `untouched`: a security key signed without being touched. */
+/** The result of verifying a signature. `untouched`: a security key signed without being touched. */
 export type Proof = 'right' | 'wrong' | 'untouched';
 
-/** What `signature` (with its algorithm name in front), as if by `key` over `data`, shows. */
+/** Verifies `signature` (with its algorithm name in front) by `key` over `data`. */
 export function checkSignature(key: UserKey, signature: Buffer, data: Buffer): Proof {
   try {
     const fields = new WireReader(signature);
@@ -64,8 +64,8 @@ export function checkSignature(key: UserKey, signature: Buffer, data: Buffer): P
 }
 
 /**
- * What a security key signs (PROTOCOL.u2f, "SSH U2F signatures"). Counters are not kept: the session ID is in `data`, so no
- * signature can be replayed. A counter would only detect cloned hardware, and many keys do not keep one per credential.
+ * The data that a security key signs (PROTOCOL.u2f, "SSH U2F signatures"). Counters are not kept: the session ID is in `data`, so
+ * no signature can be replayed. A counter would only detect cloned hardware, and many keys do not keep one per credential.
  */
 function fidoData(
   application: Buffer,
@@ -82,12 +82,12 @@ function sha256(data: Buffer): Buffer {
   return createHash('sha256').update(data).digest();
 }
 
-/** What a client signs to prove its key (RFC 4252, section 7): the session, then its request up to the signature. */
+/** The data that a client signs to prove its key (RFC 4252, section 7): the session ID, then its request up to the signature. */
 export function signedData(sessionId: Buffer, request: Buffer): Buffer {
   return Buffer.concat([sshString(sessionId), request]);
 }
 
-/** A signature by a plain key as it goes over the wire. */
+/** A plain key's signature in its wire format. */
 export function signatureBlob(bytes: Buffer): Buffer {
   return Buffer.concat([sshString(plainKeyType), sshString(bytes)]);
 }
@@ -107,14 +107,14 @@ export interface SshKeyFile {
 }
 
 /**
- * The key in `file` (mode 0600), which is made, with its public part in `file.pub`, if it is missing. Throws `invalid_state` with a
- * sentence that names the file where it holds no key that can be used.
+ * Loads the key in `file` (mode 0600); generates it, with its public part in `file.pub`, if it is missing. Throws
+ * `invalid_state` with a sentence that names the file where it holds no usable key.
  */
 export function loadSshKey(file: string): SshKeyFile {
   if (!existsSync(file)) {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
     const made = generateSshKey();
-    // The private file is written last and whole, so that where it exists, the public one does too, also after a crash.
+    // The private file is written last and atomically, so that the public one exists whenever it does, also after a crash.
     writePublicPart(file, made);
     writeWhole(file, made.privateKey);
   }
@@ -128,7 +128,7 @@ export function writePublicPart(file: string, { publicKey }: Pick<SshKeyFile, 'p
   writeWhole(`${file}.pub`, `${publicKey} andromeda\n`);
 }
 
-/** An Ed25519 key in OpenSSH's format without a passphrase; undefined for anything else. */
+/** Parses an Ed25519 key in OpenSSH's format without a passphrase; undefined for anything else. */
 export function parseSshKey(privateKey: string): SshKeyFile | undefined {
   const blob = publicPartOf(privateKey);
   const key = blob && readUserKey(plainKeyType, blob);
@@ -151,8 +151,8 @@ function unusable(file: string, reason: string): DomainError {
 }
 
 /**
- * The public part of a private key in OpenSSH's format (PROTOCOL.key), which is in the open; undefined for anything else, also
- * where the file was cut or the key has a passphrase.
+ * The public part of a private key in OpenSSH's format (PROTOCOL.key), which is not encrypted; undefined for anything
+ * else, also for a truncated file or a key with a passphrase.
  */
 function publicPartOf(privateKey: string): Buffer | undefined {
   const [, encoded = ''] =
@@ -186,8 +186,9 @@ function publicPartOf(privateKey: string): Buffer | undefined {
 }
 
 /**
- * A new Ed25519 key in OpenSSH's format (PROTOCOL.key in OpenSSH's source; RFC 8709 for the key itself). Made by us and not by ssh2's
- * generator, which drops a leading zero byte of the public key: one key in two hundred is then refused by everyone, itself included.
+ * A new Ed25519 key in OpenSSH's format (PROTOCOL.key in OpenSSH's source; RFC 8709 for the key). ssh2's generator
+ * drops a leading zero byte of the public key: one key in two hundred is then refused by every program, ssh2
+ * included.
  */
 export function generateSshKey(): { privateKey: string; publicKey: string } {
   const { d = '', x = '' } = generateKeyPairSync('ed25519').privateKey.export({ format: 'jwk' });

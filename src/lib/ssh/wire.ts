@@ -1,6 +1,6 @@
-/** The data types of SSH messages (RFC 4251, section 5), and of SFTP: bounds are checked on reading. */
+/** The data types of SSH messages (RFC 4251, section 5), and of SFTP, with bounds checks on reading. */
 
-/** A message that ends too soon or breaks the protocol. */
+/** A truncated message, or one that breaks the protocol. */
 export class WireError extends RangeError {
   override readonly name = 'WireError';
 }
@@ -85,8 +85,6 @@ function encode(field: Field): Buffer {
   return 'raw' in field ? field.raw : uint32(field.uint32);
 }
 
-/** The numbers of the SSH protocol: messages, and reasons of a disconnect and of a refused channel. */
-
 /** Messages (RFC 4250, section 4.1). PING and PONG are OpenSSH's own (PROTOCOL, section 1.9). */
 export const SSH = {
   DISCONNECT: 1,
@@ -139,7 +137,7 @@ export const OPEN_FAILURE = {
   RESOURCE_SHORTAGE: 4,
 } as const;
 
-/** Whether a message belongs to a key exchange (RFC 4253, section 12: numbers 20 to 49). */
+/** True for a message of a key exchange (RFC 4253, section 12: numbers 20 to 49). */
 export function isOfExchange(type = 0): boolean {
   return type >= SSH.KEXINIT && type < SSH.USERAUTH_REQUEST;
 }

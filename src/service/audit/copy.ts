@@ -1,6 +1,6 @@
 /**
- * The audit trail and its signed heads in a file, a line of JSON each: everything once and in order, from a position that is
- * stored. It reads from the database batch by batch, so that no write waits for the file.
+ * Copies the audit trail and its signed heads to a file, one line of JSON each: every line once and in order, from a
+ * stored position. It reads from the database batch by batch, so that no write waits for the file.
  */
 import { constants } from 'node:fs';
 import { type FileHandle, open, stat } from 'node:fs/promises';
@@ -41,7 +41,7 @@ export function startCopy(store: Store, options: FileOptions, { log, now }: { lo
     while (!stopping.aborted) {
       const batch = await nextBatch(store.read, position);
       if (!batch) break;
-      // Entries of sessions are written without waiting for the disk. Flush: nothing is copied that a power cut can take back.
+      // Entries of sessions are written without an fsync. This write flushes them: no entry is copied that a power cut can take back.
       await store.write(async () => {});
       await file.append(batch.lines);
       position = batch.end;
@@ -55,7 +55,7 @@ export function startCopy(store: Store, options: FileOptions, { log, now }: { lo
 
   function failed(error: unknown): void {
     const message = messageOf(error);
-    // Once, and not at each attempt.
+    // Logged once, not at each attempt.
     if (!fault) log.error('audit.file.failed', { file: path, error: message });
     if (!fault) announce(store);
     fault = { since: fault?.since ?? now(), message };
@@ -67,7 +67,7 @@ export function startCopy(store: Store, options: FileOptions, { log, now }: { lo
     get fault() {
       return fault;
     },
-    /** Ends within half a second; with `last`, it writes what is left first. */
+    /** Ends within half a second; with `last`, first copies the remaining entries. */
     async stop(last: boolean): Promise<void> {
       const finish = async () => {
         await rounds.stop();
@@ -84,7 +84,7 @@ function announce(store: Store): void {
   store.write(async ({ changed }) => changed({ kind: 'service' })).catch(() => {});
 }
 
-/** The stored position, or behind what the file ends with: after a crash it has more than the position says. */
+/** The stored position, or that after the file's last lines: after a crash the file is ahead of the stored position. */
 async function firstPosition(
   { read }: Store,
   path: string,
@@ -102,9 +102,9 @@ async function firstPosition(
 }
 
 interface Batch {
-  /** At least one, in ASCII. */
+  /** At least one line, in ASCII. */
   lines: readonly string[];
-  /** The position once all of them are written. */
+  /** The position once all lines are written. */
   end: AuditPosition;
 }
 
@@ -112,7 +112,7 @@ const mostLines = 250;
 /** A batch ends with the line that exceeds this; one line is some kilobytes. */
 const mostBytes = 128 * 1024;
 
-/** What follows a position; undefined when there is nothing. */
+/** The entries and heads after a position; undefined when there are none. */
 async function nextBatch(db: Reader, position: AuditPosition): Promise<Batch | undefined> {
   const entries = await listAuditEntries(db, {}, { after: position.entry, limit: mostLines });
   const last = entries.at(-1)?.seq ?? position.entry;
@@ -134,7 +134,7 @@ async function nextBatch(db: Reader, position: AuditPosition): Promise<Batch | u
   return lines.length === 0 ? undefined : { lines, end };
 }
 
-/** JSON whose strings hold nothing that a terminal or a collector could take for something else. */
+/** JSON with escaped strings, so that neither a terminal nor a log collector misreads them. */
 function lineOf(kind: 'entry' | 'head', fields: AuditListing | SignedHead): string {
   const known = Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null));
   const json = JSON.stringify({ kind, ...known });
@@ -143,22 +143,22 @@ function lineOf(kind: 'entry' | 'head', fields: AuditListing | SignedHead): stri
 
 interface FileOptions {
   path: string;
-  /** The ID of the group that may read it; undefined: none. */
+  /** The ID of the group that may read the file; undefined: none. */
   group: number | undefined;
 }
 
-interface Last {
+interface LastLine {
   kind: 'entry' | 'head';
   seq: number;
   hash: string;
 }
 
-/** The longest entry and a page of heads are shorter. */
+/** Longer than the longest entry and a page of heads. */
 const tailBytes = 128 * 1024;
 /** O_NONBLOCK: do not block on a pipe without a reader. */
 const flags = constants.O_RDWR | constants.O_APPEND | constants.O_CREAT | constants.O_NONBLOCK;
 
-/** The file: one that was moved away is begun anew. */
+/** Opens the file for appending; recreates it after it was moved away. */
 function openLines({ path, group }: FileOptions) {
   let handle: FileHandle | undefined;
 
@@ -186,7 +186,7 @@ function openLines({ path, group }: FileOptions) {
   }
 
   return {
-    /** The last entry and the last head that it has. */
+    /** The last entry and the last head in the file. */
     last: () =>
       using(async (file) => {
         const lines = (await readEnd(file, tailBytes)).split('\n').slice(0, -1);
@@ -194,10 +194,10 @@ function openLines({ path, group }: FileOptions) {
         const last = (kind: string) => messages.findLast((message) => message.kind === kind) ?? [];
         return [last('entry'), last('head')].flat();
       }),
-    /** Resolves once they are on disk; rejects where it is not known how many are. */
+    /** Resolves once the lines are on disk; rejects where it is unknown how many are. */
     append: (lines: readonly string[]) =>
       using(async (file) => {
-        // A full disk or a crash can have cut the last line: what follows must not become a part of it.
+        // A full disk or a crash can have cut the last line, so new lines start on a line of their own.
         const start = ['', '\n'].includes(await readEnd(file, 1)) ? '' : '\n';
         await file.appendFile(`${start}${lines.map((line) => `${line}\n`).join('')}`);
         await file.datasync();
@@ -206,13 +206,13 @@ function openLines({ path, group }: FileOptions) {
   };
 }
 
-/** Sets who may read it, whatever the umask is and however it was made. Throws where that cannot be set. */
+/** Sets owner group and mode, whatever the umask and the creator. Throws where that is not possible. */
 async function settle(file: FileHandle, { path, group }: FileOptions): Promise<void> {
   const stats = await file.stat();
   if (!stats.isFile()) throw new Error(`${path} is not a regular file`);
   const wanted = group === undefined ? 0o600 : 0o640;
   try {
-    // The group first: no other is to read it.
+    // The group first: the former group must not get to read the file.
     if (group !== undefined && stats.gid !== group) await file.chown(stats.uid, group);
     if ((stats.mode & 0o777) !== wanted) await file.chmod(wanted);
   } catch (error) {
@@ -234,13 +234,13 @@ async function readEnd(file: FileHandle, most: number): Promise<string> {
   return buffer.toString('latin1', 0, bytesRead);
 }
 
-function parse(line: string): Last | undefined {
+function parse(line: string): LastLine | undefined {
   try {
     const { kind, seq, hash } = JSON.parse(line);
     if ((kind === 'entry' || kind === 'head') && Number.isSafeInteger(seq) && typeof hash === 'string')
       return { kind, seq, hash };
   } catch {
-    // Not a line of ours.
+    // The line is not one of ours.
   }
   return undefined;
 }

@@ -1,4 +1,4 @@
-/** Takes erased people out of stored results and the audit trail, in small parts; what a stop leaves, the next start does. */
+/** Removes erased people from stored results and the audit trail, in small parts; the next start continues after a stop. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { AuditKey } from '../../domain/audit/audit.ts';
 import { createEraser } from '../../domain/people/erasure.ts';
@@ -27,10 +27,10 @@ export interface ErasureDeps {
 
 const retryMs = 60_000;
 
-/** Woken where there may be a person to erase. */
+/** Its `wake` is called when there may be a person to erase. */
 export function startErasures(deps: ErasureDeps): Rounds {
   return startRounds((stopping) => eraseAll(deps, stopping), {
-    // The disk may have been full, or a reader may have held the log.
+    // Retried: the disk may have been full, or a reader may have held the log.
     everyMs: retryMs,
     onFault: (error) => deps.log.error('erasure.failed', { error: messageOf(error) }),
   });
@@ -63,10 +63,10 @@ async function eraseAll({ store, key, log, now }: ErasureDeps, signal: AbortSign
   }
 }
 
-/** Between parts, so that others get their turn. */
+/** Pause between parts, so that other writers get their turn. */
 const pauseMs = 2;
 
-/** Does work in parts: each from where the one before ended, until there is no more or it is to stop. */
+/** Does work in parts, each from the end of the one before, until no part is left or `signal` aborts. */
 export async function inParts<T>(
   first: T,
   part: (from: T) => Promise<T | undefined>,

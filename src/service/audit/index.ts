@@ -1,10 +1,10 @@
 /**
- * What makes the audit trail hold outside of the database: heads signed with a key of the installation, and a copy of
- * trail and heads in a file. It reads the trail; only retention writes to it.
+ * Proof of the audit trail outside of the database: heads signed with a key of the installation, and a copy of trail
+ * and heads in a file. It reads the trail; only retention writes to it.
  *
- * Flow: operations write entries → `signer.ts` signs a head at intervals, on demand and at the end →
- * `copy.ts` appends entries and heads to a file → `retention.ts` deletes what is old, up to a signed checkpoint. Of several servers the leader does
- * all that, and any signs on demand.
+ * Flow: operations write entries → `signer.ts` signs a head at intervals, on demand and at the end → `copy.ts`
+ * appends entries and heads to a file → `retention.ts` deletes old entries, up to a signed checkpoint. Of several
+ * servers the leader does all that, and any signs on demand.
  */
 import { type AuditKey, type SignedHead, trustedKeys } from '../../domain/audit/audit.ts';
 import type { HeldKeys } from '../../domain/key-rotation.ts';
@@ -19,14 +19,14 @@ import { type AuditSigner, createSigner } from './signer.ts';
 
 interface AuditConfig {
   signMs: number;
-  /** The file that gets a copy, and the ID of the group that may read it; undefined: none. */
+  /** The file for the copy, and the ID of the group that may read it; undefined: none. */
   file: string | undefined;
   group: number | undefined;
 }
 
 export interface AuditDeps {
   store: Store;
-  /** Those that hold now. */
+  /** The keys that are valid now. */
   keys(): HeldKeys<AuditKey>;
   /** Left out: everything is kept. */
   retention?: RetentionSettings;
@@ -35,24 +35,24 @@ export interface AuditDeps {
 }
 
 export interface Audit {
-  /** Those whose signatures count, that of the key that signs first. */
+  /** Public keys whose signatures are trusted; that of the signing key first. */
   publicKeys(): readonly string[];
-  /** The head of the trail as it is now, signed; undefined while there is no entry. Throws as `AuditSigner.sign`. */
+  /** The signed head of the trail as it is now; undefined while there is no entry. Throws as `AuditSigner.sign`. */
   sign(): Promise<SignedHead | undefined>;
-  /** What is kept of an identity whose person is erased, by the installation's key. */
+  /** The mark that is kept of an erased person's identity, made with the installation's key. */
   markIdentity: AuditKey['markIdentity'];
-  /** Takes people who were erased out of the trail, in the background. */
+  /** Removes erased people from the trail, in the background. */
   eraseNames(): void;
-  /** What this server knows not to work of it; nothing where another server keeps it. */
+  /** Faults of the trail that this server knows; empty where another server keeps it. */
   faults(): AuditFaults;
   /**
-   * Keeps the trail from now on, by this store. Returns how to stop: with `last`, it signs and copies what is left, within about a
-   * second. To be called behind everything that writes entries.
+   * Keeps the trail from now on, through this store. Returns a function that stops: with `last`, it first signs and
+   * copies the rest, within about a second. Must stop after everything that writes entries.
    */
   keep(by: Store): (last: boolean) => Promise<void>;
 }
 
-/** Why no head is signed, and why the file does not get what it should. */
+/** The reasons why no head is signed, and why the copy in the file is behind. */
 export type AuditFaults = Partial<Record<'signing' | 'copy', AuditFault | undefined>>;
 
 const retentionFirstMs = 5_000;
@@ -69,7 +69,7 @@ export function createAudit(config: AuditConfig, deps: AuditDeps): Audit {
     markIdentity: (issuer, subject) => keys().used.markIdentity(issuer, subject),
     eraseNames() {
       if (keeping) keeping.erasures.wake();
-      // Lost, it is found within a minute.
+      // A lost message does no harm: the erasure is found within a minute.
       else store.messages.send(erasureTopic, {}).catch(() => {});
     },
     faults: () => keeping?.faults() ?? {},
@@ -88,7 +88,7 @@ export function createAudit(config: AuditConfig, deps: AuditDeps): Audit {
 
 const erasureTopic = 'erasures';
 
-/** What is done with the trail in the background. */
+/** The background work on the trail. */
 function keepTrail(
   config: AuditConfig,
   { store, keys, signer, retention = {}, log, now }: AuditDeps & { signer: AuditSigner },
@@ -102,14 +102,14 @@ function keepTrail(
       failing = undefined;
     } catch (error) {
       const { message } = error as Error;
-      // Once, and not at every interval.
+      // Logged once, not at every interval.
       if (message !== failing?.message) log.error('audit.sign.failed', { error: message });
       failing = { since: failing?.since ?? now(), message };
     }
   }
 
   const { file, group, signMs } = config;
-  // At the start too: finds changes to the trail that were made while no service ran.
+  // Also runs at the start: finds changes to the trail that were made while no service ran.
   const signing = startRounds(signNow, { everyMs: signMs, onFault() {} });
   const copy = file === undefined ? undefined : startCopy(store, { path: file, group }, { log, now });
   const erasures = startErasures({ store, key, log, now });
@@ -117,7 +117,7 @@ function keepTrail(
   return {
     erasures,
     faults: (): AuditFaults => ({ signing: failing, copy: copy?.fault }),
-    /** With `last`, signs and copies what is left. */
+    /** With `last`, first signs and copies the rest. */
     async stop(last: boolean) {
       await Promise.all([signing.stop(), retaining?.stop(), erasures.stop()]);
       if (last) await signNow();
@@ -126,12 +126,12 @@ function keepTrail(
   };
 }
 
-/** Retention at the start, when everything else has started, and once a day. */
+/** Runs retention shortly after the start, when all other parts have started, and once a day. */
 function startRetention(deps: RetentionDeps, settings: RetentionSettings): Rounds | undefined {
   const { commands, sessions, audit } = settings;
   if (commands === undefined && sessions === undefined && audit === undefined) return undefined;
   const startedAt = performance.now();
-  // The run of the next day may come a little early.
+  // The next day's run may come a little early.
   const isNew = () => performance.now() - startedAt < retentionMs - minuteMs;
   return startRounds((stopping) => applyRetention({ ...deps, isNew }, settings, stopping), {
     firstMs: retentionFirstMs,

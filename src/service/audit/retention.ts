@@ -1,7 +1,7 @@
 /**
- * Deletes what is older than the configuration keeps: stored results of commands, what sessions were, and entries of the
- * audit trail, up to a checkpoint that the installation's key signs. All of it in small parts with pauses between them;
- * a crash at any instant leaves a trail that fits, and the next run goes on.
+ * Deletes data that is older than the configured retention: stored results of commands, details of sessions, and
+ * entries of the audit trail, up to a checkpoint signed with the installation's key. It works in small parts with
+ * pauses between them; a crash at any instant leaves a valid trail, and the next run continues.
  */
 import { requestsLapseBefore } from '../../domain/access/request.ts';
 import type { AuditKey, EntryTexts } from '../../domain/audit/audit.ts';
@@ -22,7 +22,7 @@ import { systemUserId } from '../../store/people/people.ts';
 import { inParts, pause } from './erasure.ts';
 import { type AuditSigner, type ChainLink, fittingPages } from './signer.ts';
 
-/** How many days each is kept; left out: for good. */
+/** Days that each is kept; left out: for ever. */
 export interface RetentionSettings {
   commands?: number;
   sessions?: number;
@@ -33,15 +33,15 @@ export interface RetentionDeps {
   store: Store;
   key(): AuditKey;
   signer: AuditSigner;
-  /** The file that gets a copy: what it does not have yet is not deleted. */
+  /** The file that gets a copy: entries that are not in it yet are not deleted. */
   file: string | undefined;
   log: Logger;
-  /** Whether the service has run for less than a day: its clock is believed less then. */
+  /** True while the service has run for less than a day: its clock is trusted less then. */
   isNew?(): boolean;
 }
 
 const dayMs = 86_400_000;
-/** Entries up to one checkpoint. */
+/** Limit on entries deleted with one checkpoint. */
 const mostDeleted = 5_000;
 
 export async function applyRetention(
@@ -67,13 +67,13 @@ export async function applyRetention(
 }
 
 /**
- * The time that days are counted from. After a start, a wrong clock looks the same as a right one after a long stop of the
- * service; so for a day, a gap in the trail before the recent entries does not count as time that passed.
+ * The time from which days are counted. After a start, a wrong clock looks the same as a right one after a long stop
+ * of the service; so for a day, a gap in the trail before the recent entries does not count as time that passed.
  */
 async function timeThatCounts({ store, log, isNew }: RetentionDeps): Promise<number> {
   const now = store.lapses.now();
   if (!isNew?.()) return now;
-  // Of the last day by this clock, everything may have been written with a clock that is wrong.
+  // Entries of the last day by this clock may all have been written with a wrong clock.
   const earlier = await findLastTimeBefore(store.read, now - dayMs);
   if (earlier === undefined || now - earlier <= 2 * dayMs) return now;
   const message = `The trail has nothing of the time between ${toTime(earlier)} and a day ago. For a day, retention counts from then: is the clock of this host right?`;
@@ -81,7 +81,7 @@ async function timeThatCounts({ store, log, isNew }: RetentionDeps): Promise<num
   return earlier;
 }
 
-/** Of what a session was, who, when and where stays in the trail. */
+/** Reduces a session's entry to person, operation, target and time. */
 function redactSession({ operation, target }: AuditListing): EntryTexts | undefined {
   if (!operation.startsWith('ssh.')) return undefined;
   return { target, reason: '', source_address: '', details: '' };
@@ -109,7 +109,7 @@ function isBefore({ at }: { at: string }, before: number): boolean {
   return fromTime(at) < before;
 }
 
-/** Sets a checkpoint behind old entries and deletes them, some at a time. */
+/** Sets a checkpoint behind old entries and deletes them, in batches. */
 async function deleteEntries(
   deps: RetentionDeps,
   { before, days }: { before: number; days: number | undefined },
@@ -117,7 +117,7 @@ async function deleteEntries(
 ): Promise<void> {
   const { store, signer, key, log } = deps;
   let from: ChainLink = (await findCheckpoint(store.read)) ?? { seq: 0, hash: '' };
-  // What a crash left of the last time.
+  // Entries that a crash left undeleted last time.
   await inParts(true, () => deleteBeforeCheckpoint(store, from.seq), signal);
   await signer.sign(store);
   const until = (await lastToGo(deps)) - 1;
@@ -141,13 +141,13 @@ async function deleteEntries(
   }
 }
 
-/** The entry before which all may go: the last one stays, and what the copy does not have yet. */
+/** Deletable entries are before this one: the last entry stays, and those that the copy lacks. */
 async function lastToGo({ store, file }: RetentionDeps): Promise<number> {
   const last = await findLastSeq(store.read);
   return file === undefined ? last : Math.min(last, (await findPosition(store.read, file)).entry);
 }
 
-/** The last of the entries behind one that are from before a time. A trail that was changed is not cleared away. */
+/** The last entry after `from` that is older than `before`. Throws for a tampered trail, which is not deleted. */
 async function lastBefore(
   store: Store,
   from: ChainLink,

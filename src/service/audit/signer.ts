@@ -1,4 +1,4 @@
-/** Signs heads of the audit trail. It signs nothing that does not continue what it signed last. */
+/** Signs heads of the audit trail, but only a head that continues the last signed one. */
 import { setImmediate as nextTick } from 'node:timers/promises';
 import {
   type AuditKey,
@@ -22,13 +22,13 @@ import type { Store } from '../../store/engine/index.ts';
 
 export interface AuditSigner {
   /**
-   * Signs the trail up to its last entry, unless that is done; undefined while the trail is empty. Throws `invalid_state`
-   * when an entry was changed or is missing. `by`: the store that writes it, such as the leader's.
+   * Signs the trail up to its last entry, unless that is signed; undefined while the trail is empty. Throws
+   * `invalid_state` when an entry was changed or is missing. `by`: the store that writes the head, such as the leader's.
    */
   sign(by?: Store): Promise<SignedHead | undefined>;
 }
 
-/** An entry, as what follows names it. */
+/** An entry, as its successor refers to it. */
 export interface ChainLink {
   seq: number;
   hash: string;
@@ -37,7 +37,7 @@ export interface ChainLink {
 const pageSize = 200;
 
 export function createSigner(store: Store, keys: () => HeldKeys<AuditKey>, now: () => number): AuditSigner {
-  // In memory and not from the database, which may have been tampered with.
+  // Kept in memory, as the database may have been tampered with.
   let last: SignedHead | undefined;
   let running: Promise<unknown> = Promise.resolve();
   const queued = new Map<Store, Promise<SignedHead | undefined>>();
@@ -70,7 +70,7 @@ export function createSigner(store: Store, keys: () => HeldKeys<AuditKey>, now: 
   }
 
   return {
-    /** One that runs may have read past an entry that is there now, so who asks meanwhile gets the next one. */
+    /** A running signature may have read past an entry that is new, so a caller meanwhile gets the next one. */
     sign(by = store) {
       const joined = queued.get(by);
       if (joined) return joined;
@@ -89,13 +89,13 @@ async function isInTrail({ read }: Store, { seq, hash }: SignedHead): Promise<bo
   return (await findAuditHash(read, seq)) === hash;
 }
 
-/** The last head, if one of our keys signed it. Without one, the whole trail is read again. */
+/** The last head, if one of our keys signed it. Otherwise the whole trail is verified again. */
 async function ownLastHead({ read }: Store, trusted: readonly string[]): Promise<SignedHead | undefined> {
   const head = await findLastHead(read);
   return head && trusted.includes(head.key) && isSignedHead(head) ? head : undefined;
 }
 
-/** Where the trail begins: at a checkpoint, or at nothing. */
+/** The beginning of the trail: a checkpoint, or nothing. */
 async function beginning({ read }: Store): Promise<ChainLink> {
   const checkpoint = await findCheckpoint(read);
   if (!checkpoint) return { seq: 0, hash: '' };
@@ -104,7 +104,7 @@ async function beginning({ read }: Store): Promise<ChainLink> {
   throw new DomainError('invalid_state', message);
 }
 
-/** The entries behind one, page by page, up to `end`. Each must follow from the one before: throws `invalid_state` where one does not. */
+/** The entries after `from`, page by page, up to `end`. Throws `invalid_state` at an entry that does not continue the one before. */
 export async function* fittingPages(
   { read }: Store,
   from: ChainLink,
@@ -125,7 +125,7 @@ export async function* fittingPages(
   }
 }
 
-/** Whether another server, which has the same keys, deleted the entry since, as retention wants. */
+/** True if another server, which has the same keys, has since deleted the entry by retention. */
 async function isDeletedAsOld(
   { read }: Store,
   trusted: readonly string[],

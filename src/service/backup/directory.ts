@@ -1,4 +1,4 @@
-/** The directory where backups are kept, such as the mount of another machine's disk. Its errors are sentences for the operator. */
+/** The directory of kept backups, such as a mount of another machine's disk. Its errors are sentences for the operator. */
 import { createHash } from 'node:crypto';
 import { createReadStream, statSync } from 'node:fs';
 import { open, readdir, rename, rm, stat, unlink } from 'node:fs/promises';
@@ -19,7 +19,7 @@ export function removeBackup(directory: string, name: string): Promise<void> {
   return withDirectoryInErrors(directory, () => unlink(join(directory, name)));
 }
 
-/** Removes what a killed attempt has left behind. The caller holds the lock: no other backup writes meanwhile. */
+/** Removes partial files of a killed attempt. The caller holds the lock: no other backup writes meanwhile. */
 export function sweep(directory: string, id: string): Promise<void> {
   const ours = new RegExp(`^\\.andromeda-${id}-\\w+\\.backup\\.part$`);
   return withDirectoryInErrors(directory, async () => {
@@ -28,9 +28,9 @@ export function sweep(directory: string, id: string): Promise<void> {
   });
 }
 
-/** Copies a backup there and reads it back: the same bytes, or nothing by that name. Resolves to their number. */
+/** Copies a backup into the directory and verifies it by reading it back; otherwise leaves no file by that name. Resolves to its size. */
 export function storeBackup(copy: string, directory: string, name: string, signal?: AbortSignal) {
-  // No backup has such a name.
+  // A name that no finished backup has.
   const part = join(directory, `.${name}.part`);
   return withDirectoryInErrors(directory, async () => {
     try {
@@ -50,7 +50,7 @@ export function storeBackup(copy: string, directory: string, name: string, signa
   });
 }
 
-/** Resolves to the SHA-256 of what it wrote. */
+/** Resolves to the SHA-256 of the written bytes. */
 async function writeSynced(path: string, source: string, signal?: AbortSignal): Promise<string> {
   await using file = await open(path, 'wx', 0o600);
   const sum = await sumOf(source, signal, (chunk) => file.writeFile(chunk));

@@ -1,10 +1,10 @@
 /**
- * Backups by themselves: when they are due, where they are kept, and the operator's command that gets each of them. What a backup is,
- * and how it is restored, is the store's; nothing here knows what the configuration looks like, or who asks.
+ * Scheduled backups: when they are due, where they are kept, and the operator's command that gets each of them. The store defines
+ * what a backup contains and how it is restored; this folder knows neither the configuration's format nor its callers.
  *
- * Flow: what is due goes by the last success, which is on the disk, and not by when the service started → a process of its own
- * (`process.ts`, `role.ts`) → `keep.ts`: copy, check, write and read back (`directory.ts`), remove the oldest (`names.ts`) → the
- * command, in such a process as well.
+ * Flow: the schedule counts from the last success, which is noted on disk, and not from the start of the service → a process of
+ * its own (`process.ts`, `role.ts`) → `keep.ts`: copy, check, write and read back (`directory.ts`), remove the oldest
+ * (`names.ts`) → the command, in such a process as well.
  */
 import { stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -30,11 +30,11 @@ export interface Schedule extends KeepSettings {
 }
 
 export interface ScheduleOptions {
-  /** Undefined: none are made. */
+  /** Undefined: no backups are made. */
   settings: Schedule | undefined;
   dataDir: string;
   version: string;
-  /** Files of the installation outside the data directory, asked for at each backup. */
+  /** Files of the installation outside the data directory, listed again at each backup. */
   elsewhere(): readonly string[];
   log: Logger;
   now(): number;
@@ -42,20 +42,20 @@ export interface ScheduleOptions {
 }
 
 export interface ScheduleTimes {
-  /** How often it is looked whether one is due: a clock may jump. */
+  /** Interval of checks whether a backup is due: a clock may jump. */
   checkMs: number;
-  /** After the start, which has other things to do. */
+  /** Delay of the first check after the start, which has other work to do. */
   startMs: number;
-  /** After a first failure, doubled with each further one. */
+  /** Retry delay after a first failure, doubled with each further one. */
   retryMs: number;
 }
 
 const usualTimes: ScheduleTimes = { checkMs: 30_000, startMs: 10_000, retryMs: 60_000 };
 const longestRetryMs = 3_600_000;
-/** A slow line to another machine takes hours. */
+/** Timeout of a backup. A slow line to another machine takes hours. */
 const longestMs = 12 * 3_600_000;
 
-/** Starts to make backups when they are due. Returns how to stop: what is under way then leaves nothing that counts. */
+/** Starts the schedule. Returns a function that stops it: an unfinished backup is discarded. */
 export function startBackups(options: ScheduleOptions): () => Promise<void> {
   const { settings, dataDir, times = usualTimes, log } = options;
   clearWorkDir(dataDir);
@@ -69,12 +69,12 @@ export function startBackups(options: ScheduleOptions): () => Promise<void> {
   });
   return async () => {
     await rounds.stop();
-    // One that had to be killed has not.
+    // A backup process that had to be killed leaves its work directory.
     clearWorkDir(dataDir);
   };
 }
 
-/** Resolves to how long to wait before the next look, where that is less than usual. */
+/** Resolves to the wait before the next check, where it is shorter than usual. */
 async function makeIfDue(
   options: ScheduleOptions,
   settings: Schedule,
@@ -107,17 +107,17 @@ async function makeIfDue(
     const ms = Math.round(performance.now() - started);
     if (!noted().kept?.awaits) log.info('backup.handed_on', { file: kept.file, ms });
   }
-  // Also where it could not be noted.
+  // Also where the success could not be noted.
   return times.checkMs;
 }
 
-/** A disk that does not answer keeps nothing else waiting. */
+/** A disk that does not answer blocks nothing else. */
 async function isKeptGone(kept: KeptBackup | undefined): Promise<boolean> {
   const missing = (error: NodeJS.ErrnoException) => error.code === 'ENOENT';
   return kept !== undefined && (await stat(kept.file).then(() => false, missing));
 }
 
-/** Makes one in a process of its own. Resolves to why it failed, if it did. */
+/** Makes a backup in a process of its own. Resolves to the reason of a failure. */
 async function makeBackup(
   { dataDir, version, elsewhere, log }: ScheduleOptions,
   settings: Schedule,
@@ -137,23 +137,23 @@ async function makeBackup(
   return undefined;
 }
 
-interface Noted {
+interface BackupNotes {
   kept: KeptBackup | undefined;
   failure: BackupFailure | undefined;
 }
 
 /**
- * When the next backup is to be made, and when the command for the last one is to run, in milliseconds since 1970; each may have passed.
- * A command that fails keeps no backup from being made.
+ * The times of the next backup and of the command for the last one, in milliseconds since 1970; each may have passed.
+ * A failing command does not prevent backups.
  */
 export function dueAt(
   { to, everyMs, after }: Schedule,
-  { kept, failure }: Noted,
+  { kept, failure }: BackupNotes,
   now: number,
   times: Pick<ScheduleTimes, 'retryMs'> = usualTimes,
 ): { backup: number; command: number } {
   const last = kept && dirname(kept.file) === to ? Date.parse(kept.at) : undefined;
-  // One from the future was made while the clock was wrong.
+  // A backup from the future was made while the clock was wrong.
   const wanted = last === undefined || last > now ? 0 : last + everyMs;
   const retry = failure ? retryAt(everyMs, failure, now, times) : 0;
   const awaits = after !== undefined && kept?.awaits && wanted > now;
@@ -185,16 +185,16 @@ interface HandOnOptions {
   dataDir: string;
   kept: KeptBackup;
   command: string;
-  /** How often backups are made. */
+  /** Interval of backups. */
   everyMs: number;
   now(): number;
-  /** Has it end; what then became of it is not noted. */
+  /** Ends the command; its outcome is not noted then. */
   signal: AbortSignal;
 }
 
 /**
- * Runs the operator's command that gets each finished backup. It has until the next backup is due. Resolves to the failure; to undefined where it succeeded, was interrupted, or
- * another process is at it.
+ * Runs the operator's command that gets each finished backup, with a timeout when the next backup is due. Resolves to
+ * the failure; to undefined where it succeeded, was interrupted, or another process holds the lock.
  */
 export async function handOn(options: HandOnOptions): Promise<BackupFailure | undefined> {
   const { dataDir, kept, command, everyMs, now, signal } = options;

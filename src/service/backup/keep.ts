@@ -1,4 +1,4 @@
-/** One backup to where the configuration says: written, checked, kept, read back, and the oldest removed. */
+/** Makes one backup as configured: writes and checks it, stores it, reads it back, and removes the oldest. */
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { messageOf } from '../../lib/error-message.ts';
@@ -9,11 +9,11 @@ import { listBackups, removeBackup, storeBackup, sweep } from './directory.ts';
 import { backupName, installationId, tooMany } from './names.ts';
 import { withWorkDir } from './work.ts';
 
-/** What of the configuration a backup is made by. */
+/** The part of the configuration that a backup needs. */
 export interface KeepSettings {
   keep: number;
   to: string;
-  /** A command of the shell that gets each; undefined: none does. */
+  /** A shell command that gets each backup; undefined: none. */
   after: string | undefined;
 }
 
@@ -31,22 +31,22 @@ export interface KeepOptions {
 export interface Kept {
   file: string;
   bytes: number;
-  /** Files that belong into it and could not be read. */
+  /** Files that belong into the backup and could not be read. */
   missing: string[];
   removed: number;
-  /** Why older ones could not be removed, in a sentence; undefined where all went well. */
+  /** A sentence why older backups could not be removed; undefined where all went well. */
   notRemoved: string | undefined;
 }
 
-/** Throws a `DomainError` with a sentence; then nothing counts as a backup that did not before. */
+/** Throws a `DomainError` with a sentence; no unfinished file counts as a backup then. */
 export async function keepBackup({ settings, dataDir, ...making }: KeepOptions): Promise<Kept> {
   const { to, keep, after } = settings;
-  // First of all: a full disk takes no directory either. One copy is rewritten as the other.
+  // First of all: a full disk takes no directory either. Space for two copies, as one is rewritten as the other.
   requireSpaceForCopies(dataDir, 2);
   return withWorkDir(dataDir, async (workDir) => {
     const id = installationId(dataDir);
     await sweep(to, id);
-    // Not made where it is kept: SQLite's locks do not work on every mount.
+    // Not made in the target directory: SQLite's locks do not work on every mount.
     const copy = join(workDir, 'copy');
     const { missing } = await writeBackup(dataDir, copy, making);
     const name = backupName(id, making.madeAt);
@@ -58,7 +58,7 @@ export async function keepBackup({ settings, dataDir, ...making }: KeepOptions):
   });
 }
 
-/** The backup is as good where this fails. */
+/** A failure here does not invalidate the new backup. */
 async function removeOld(
   directory: string,
   options: { id: string; keep: number; good: string },

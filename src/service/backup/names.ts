@@ -1,4 +1,4 @@
-/** The names of backups in a place: which are this installation's, how old, and which are too many. */
+/** Names of backups in a directory: whose they are, how old, and which exceed the number to keep. */
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,8 +13,8 @@ export interface Stored {
 const form = /^andromeda-([0-9a-f]{12})-(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z\.backup$/;
 
 /**
- * What distinguishes an installation's backups from those of others in the same place. It is in each backup, so that an
- * installation that was restored goes on with it.
+ * The ID that distinguishes an installation's backups from others in the same directory. Each backup contains it, so
+ * that a restored installation continues with it.
  */
 export function installationId(dataDir: string): string {
   const known = knownId(dataDir);
@@ -28,7 +28,7 @@ function fileOf(dataDir: string): string {
   return join(dataDir, 'backup-id.json');
 }
 
-/** The same where it has one; undefined where it has not. */
+/** The ID where the installation has one; undefined where it has none. */
 export function knownId(dataDir: string): string | undefined {
   try {
     const { id } = JSON.parse(readFileSync(fileOf(dataDir), 'utf8')) as { id: string };
@@ -43,13 +43,13 @@ export function backupName(id: string, at: string): string {
   return `andromeda-${id}-${at.replace(/\.\d+/, '').replaceAll(/[-:]/g, '')}.backup`;
 }
 
-/** When a backup was made by its name, in RFC 3339; undefined for a name that is not one of ours. */
+/** The time of a backup by its name, in RFC 3339; undefined for a name that is not one of ours. */
 export function madeAt(name: string): string | undefined {
   const [, , year, month, day, hour, minute, second] = form.exec(name) ?? [];
   return year && `${year}-${month}-${day}T${hour}:${minute}:${second}Z`;
 }
 
-/** The backups among what lies in a place, the newest first; with `id`, those of one installation. */
+/** The backups in a listing, newest first; with `id`, those of one installation. */
 export function newestFirst(stored: readonly Stored[], id?: string): Stored[] {
   return stored
     .filter(({ name }) => (id === undefined ? form.test(name) : form.exec(name)?.[1] === id))
@@ -60,20 +60,20 @@ function timeOf(name: string): string {
   return madeAt(name) ?? '';
 }
 
-/** Those that are too many: of one installation, beyond the `keep` newest, and never `good`, the one that was just verified. */
+/** The backups to remove: of one installation, beyond the `keep` newest, and never `good`, the one that was just verified. */
 export function tooMany(
   stored: readonly Stored[],
   { id, keep, good }: { id: string; keep: number; good: string },
 ): string[] {
   const names = newestFirst(stored, id).map(({ name }) => name);
-  // A clock that was ahead has left names that look newer than the one that is known to be good.
+  // A clock that was ahead has left names that look newer than the verified one.
   const others = names.filter((name) => name !== good);
   return others.slice(keep - 1);
 }
 
 /**
- * The newest backup of the installation with this ID, or of the only one that there is where it has none. Throws a `DomainError` with
- * a sentence.
+ * The newest backup of the installation with this ID; without an ID, of the only installation in the directory.
+ * Throws a `DomainError` with a sentence.
  */
 export function newestOf(stored: readonly Stored[], directory: string, id: string | undefined): Stored {
   const [first, ...others] = newestFirst(stored, id);

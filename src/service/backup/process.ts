@@ -1,17 +1,17 @@
-/** A process of the program that makes one backup, or runs the command after it (`role.ts`), as the service and a command see it. */
+/** Starts a process that makes one backup, or runs the command after it (`role.ts`), for the service or a CLI command. */
 import { spawn } from 'node:child_process';
 import { backupArguments, inheritedEnvironment } from '../../lib/packaging.ts';
 import type { BackupOutcome, BackupTask } from './role.ts';
 
-/** What does not end when it is asked to is killed: a long check does not notice the request, and a command may have to remove a lock on another machine. */
+/** Time between SIGTERM and SIGKILL: a long check does not notice the signal, and a command may have to remove a lock on another machine. */
 const stopMs = { backup: 300, command: 2_000 };
 
-/** Of our environment, which can have secrets, only what says who and where we are. */
+/** Our environment can have secrets, so only identity and locale are passed on. */
 const passedOn = ['PATH', 'HOME', 'USER', 'LOGNAME', 'LANG', 'TZ', 'TMPDIR'];
 
 /**
- * Has a process of its own do it, at the head of a group of its own: all that it started ends with it. `ending` has it end before;
- * what then became of it is in no outcome.
+ * Runs a task in a process of its own, as leader of a process group: all that it started ends with it. `ending` ends
+ * it early; there is no outcome then.
  */
 export async function runBackupTask(task: BackupTask, ending: AbortSignal): Promise<BackupOutcome> {
   const own = passedOn.flatMap((name) => (process.env[name] ? [[name, process.env[name]]] : []));
@@ -51,6 +51,6 @@ function killGroup(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(-pid, signal);
   } catch {
-    // All of it is gone.
+    // The whole group is gone.
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The process that makes one backup, or runs the command after it: `andromeda backup-process`, an internal command that the service
- * starts. Copying and checking a large database would block everything else on the same thread; a command takes what time it likes.
+ * The process that makes one backup, or runs the command after it: `andromeda backup-process`, an internal command that the
+ * service starts. Copying and checking a large database would block the service's thread, and a command may take any time.
  *
  * The service sends the task over the IPC channel and receives the outcome. The process ends when the service is gone.
  */
@@ -15,13 +15,13 @@ export type BackupTask =
   | { settings: KeepSettings; dataDir: string; version: string; elsewhere: readonly string[] }
   | AfterTask;
 
-/** A command of the shell, which gets the path of the backup as `$1`. */
+/** A shell command, which gets the path of the backup as `$1`. */
 interface AfterTask {
   command: string;
   file: string;
 }
 
-/** What was made, where it was a backup. */
+/** `kept`: the backup, where the task was one. */
 export type BackupOutcome = { kept?: Kept } | { failure: string };
 
 const lowest = 19;
@@ -35,14 +35,14 @@ export async function runBackupProcess(): Promise<void> {
   try {
     setPriority(lowest);
   } catch {
-    // Not everywhere it may.
+    // Not permitted on every host.
   }
   const task = await new Promise<BackupTask | undefined>((resolve) => {
     process.once('message', (message) => resolve(message as BackupTask));
     ending.signal.addEventListener('abort', () => resolve(undefined));
   });
   if (task) await report(await perform(task, ending.signal));
-  // What is under way on other threads is nothing to wait for.
+  // Does not wait for work on other threads.
   process.exit(0);
 }
 
@@ -58,11 +58,11 @@ async function perform(task: BackupTask, signal: AbortSignal): Promise<BackupOut
   }
 }
 
-/** More than a line of what it says is nothing to keep. */
+/** Limit on kept output: one line of it is shown. */
 const mostOutput = 4_000;
 
 async function runCommand({ command, file }: AfterTask, signal: AbortSignal): Promise<BackupOutcome> {
-  // The service that would end the group is gone.
+  // The service that would end the process group is gone.
   process.once('disconnect', () => process.kill(-process.pid, 'SIGKILL'));
   const { NODE_COMPILE_CACHE: _, ...env } = process.env;
   const child = spawn('/bin/sh', ['-c', command, 'sh', file], { stdio: ['ignore', 'ignore', 'pipe'], env });
@@ -74,7 +74,7 @@ async function runCommand({ command, file }: AfterTask, signal: AbortSignal): Pr
     const ended = (code: number | null, by: string | null) =>
       resolve(code === 0 ? '' : by ? `it was ended by ${by}` : `it ended with status ${code}`);
     child.once('error', (error) => resolve(error.message));
-    // What it left running does not count, unless that is being ended as well.
+    // Does not wait for processes that the command left running, unless they are being ended as well.
     child.once('exit', (...status) => !signal.aborted && setTimeout(ended, outputMs, ...status));
     child.once('close', ended);
   });
@@ -83,7 +83,7 @@ async function runCommand({ command, file }: AfterTask, signal: AbortSignal): Pr
   return { failure: line === undefined ? `${how}.` : `${how}: ${visibleName(line, 300)}` };
 }
 
-/** What it said last is read within this, although a process that it left running may say more. */
+/** How long the last output is waited for after the exit: a process that the command left running may hold the pipe. */
 const outputMs = 500;
 
 function report(outcome: BackupOutcome): Promise<void> {

@@ -1,12 +1,12 @@
-/** Where a backup is made before it is kept: as secret as the data directory it is in. */
+/** The work directory in which a backup is made before it is stored: as secret as the data directory around it. */
 import { existsSync, mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { DomainError } from '../../domain/error.ts';
 import { lockBackups } from '../../store/data-dir/lock.ts';
 
 /**
- * Runs `work` with an empty directory under an exclusive lock, and removes it before and after, so also what a killed process has
- * left. Throws `invalid_state` while another process holds the lock.
+ * Runs `work` with an empty directory under an exclusive lock, and removes the directory before and after, so also
+ * one that a killed process has left. Throws `invalid_state` while another process holds the lock.
  */
 export async function withWorkDir<T>(dataDir: string, work: (directory: string) => Promise<T>): Promise<T> {
   const unlock = lockBackups(dataDir);
@@ -26,9 +26,9 @@ export async function withWorkDir<T>(dataDir: string, work: (directory: string) 
   }
 }
 
-/** Removes what was left behind, unless it is in use. */
+/** Removes a leftover work directory, unless it is in use. */
 export function clearWorkDir(dataDir: string): void {
-  // A service on a full disk starts, too.
+  // Without it no lock file is made: a service on a full disk must start, too.
   if (!existsSync(workDirOf(dataDir))) return;
   const unlock = lockBackups(dataDir);
   if (unlock) clear(workDirOf(dataDir));

@@ -11,18 +11,18 @@ export interface KeptCertificate {
   endsAt: number;
 }
 
-/** What is known of attempts; it outlives the process, so that one that crashes and starts again does not ask each time. */
+/** State of attempts, kept on disk so that a process that crashes and restarts does not ask the authority each time. */
 export interface AcmeState {
   obtainedFor?: string;
-  /** What the attempts below were for; others start from nothing. */
+  /** The names and authority of the attempts below; others start from nothing. */
   attemptedFor?: string;
   failures?: number;
   notBefore?: string;
-  /** What was wrong last, as a sentence. */
+  /** The last fault, as a sentence. */
   failure?: string;
 }
 
-/** The certificate; undefined where there is none that can be used, which is obtained anew. */
+/** The certificate; undefined where there is no usable one, so that a new one is obtained. */
 export function readCertificate(dataDir: string): KeptCertificate | undefined {
   try {
     return parseCertificate(readFileSync(fileOf(dataDir, 'acme_certificate.pem')));
@@ -54,7 +54,7 @@ export function readState(dataDir: string): AcmeState {
   try {
     return JSON.parse(readFileSync(fileOf(dataDir, 'acme.json'), 'utf8')) as AcmeState;
   } catch {
-    // None, or half of one: then nothing is known of attempts.
+    // A missing or truncated file: no attempt is known.
     return {};
   }
 }

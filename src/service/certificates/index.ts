@@ -1,12 +1,12 @@
 /**
  * Certificates that the service obtains by itself from an authority (ACME, RFC 8555).
  *
- * Owns: the account at the authority, orders, the answers to its challenges, the certificate's file, and when it is renewed. Must
- * not: listen by itself (app does, with `tls` and `handler`), or keep the service from starting: without a certificate
- * only its HTTPS listeners take no connections, and with an old one everything goes on.
+ * Owns: the account at the authority, orders, the answers to its challenges, the certificate's file, and the time of
+ * renewal. Must not: listen by itself (app does, with `tls` and `handler`), or keep the service from starting:
+ * without a certificate only its HTTPS listeners take no connections, and with an old one everything continues.
  *
- * The flow: renewal.ts looks whether a certificate is due → order.ts orders one through `acme-client` → the authority asks for the
- * answers, in the clear → files.ts keeps it → the listeners get it.
+ * The flow: renewal.ts checks whether a certificate is due → order.ts orders one through `acme-client` → the
+ * authority fetches the answers over plain HTTP → files.ts stores it → the listeners get it.
  */
 import type { RequestListener } from 'node:http';
 import type { Server as HttpsServer } from 'node:https';
@@ -25,21 +25,21 @@ export interface AcmeOptions extends OrderOptions {
   now(): number;
   /** The other servers behind the same names, where there are any. */
   others?: OtherServers | undefined;
-  /** Milliseconds until the next attempt after so many failures in a row, where it is not the usual. */
+  /** Milliseconds until the next attempt after so many failures in a row; left out: the usual back-off. */
   retryMs?: (failures: number) => number;
 }
 
-/** A question of the authority, and what it is answered. */
+/** A challenge of the authority with its answer. */
 export interface AnsweredChallenge extends Challenge {
   keyAuthorization: string;
 }
 
-/** All servers have the same certificate, and the authority may come to any of them with its questions. */
+/** Shared state of servers behind the same names: all have the same certificate, and the authority may connect to any of them. */
 export interface OtherServers {
   certificate: CertificateOfAll;
-  /** Has the others answer a question as well; resolves when they do. */
+  /** Has the other servers answer a challenge as well; resolves when they do. */
   announce(challenge: AnsweredChallenge): Promise<void>;
-  /** Calls `listener` for each that another is asked; returns how to stop. */
+  /** Calls `listener` for each challenge of another server; returns a function that stops. */
   hear(listener: (challenge: AnsweredChallenge) => void): () => void;
 }
 
@@ -47,9 +47,9 @@ export interface Acme {
   tls: LiveTls;
   /** Answers HTTP-01, and redirects all other requests to HTTPS. */
   handler: RequestListener;
-  /** Why the listeners accept no connections, as a sentence; undefined once there is a certificate. */
+  /** A sentence why the listeners accept no connections; undefined once there is a certificate. */
   readonly obstacle: string | undefined;
-  /** Obtains what is due from now on: the listeners must answer. */
+  /** Starts to obtain certificates that are due: the listeners must answer by now. */
   begin(): void;
   stop(): void;
 }
@@ -105,7 +105,7 @@ export function createAcme(options: AcmeOptions): Acme {
 
 const othersMs = 300_000;
 
-/** Answers the authority in the name of another server for a while, about the names that this one has as well. */
+/** Answers a challenge of another server's order for a while, for names that this server has as well. */
 function answerForOthers(
   answer: (challenge: AnsweredChallenge) => () => void,
   challenge: AnsweredChallenge,
@@ -114,7 +114,7 @@ function answerForOthers(
   if (hosts.includes(challenge.host)) setTimeout(answer(challenge), othersMs).unref();
 }
 
-/** The TLS of the listeners: one certificate for all, replaced while they listen. `pem`: the chain and its key, once there is one. */
+/** The TLS context of the listeners: one certificate for all, replaced while they listen. `pem`: the chain and its key, once there is one. */
 function createTls(pem: Buffer | undefined) {
   let current = pem;
   const servers = new Set<HttpsServer>();
@@ -130,7 +130,7 @@ function createTls(pem: Buffer | undefined) {
       give(server);
       return () => void servers.delete(server);
     },
-    /** Gives the listeners another certificate, for connections from now on. */
+    /** Gives the listeners another certificate, for later connections. */
     use(next: Buffer) {
       current = next;
       for (const server of servers) give(server);
@@ -140,12 +140,12 @@ function createTls(pem: Buffer | undefined) {
 
 const prefix = '/.well-known/acme-challenge/';
 
-/** The plain HTTP listener: it answers the authority's challenges (RFC 8555, section 8.3), and redirects the rest to HTTPS. */
+/** The plain HTTP listener: it answers the authority's challenges (RFC 8555, section 8.3), and redirects other requests to HTTPS. */
 function createResponder(options: {
   /** Key authorizations by token. */
   tokens: ReadonlyMap<string, string>;
   origins: readonly string[];
-  /** Whether HTTPS can be used. */
+  /** True once HTTPS has a certificate. */
   isReady(): boolean;
 }): RequestListener {
   const { tokens, origins, isReady } = options;

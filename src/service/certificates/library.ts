@@ -1,4 +1,4 @@
-/** The library, which only an order needs: a part of its own in the executable. */
+/** The ACME library, which only an order needs: in the executable it is a part of its own. */
 import acme from 'acme-client';
 
 export { acme };

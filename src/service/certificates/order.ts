@@ -1,4 +1,4 @@
-/** One certificate: from the account to the chain, each step as RFC 8555 has it (section 7). */
+/** Orders one certificate: from the account to the chain, in the steps of RFC 8555, section 7. */
 import { request } from 'node:https';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Authorization, Client, Order } from 'acme-client';
@@ -7,9 +7,9 @@ export interface OrderOptions {
   directory: string;
   email: string | undefined;
   hosts: readonly string[];
-  /** The CA to trust for the directory, in PEM, in place of the usual ones. */
+  /** The CA to trust for the directory, in PEM, instead of the usual ones. */
   authority: string | undefined;
-  /** External account binding: an account that the authority has already (RFC 8555, section 7.3.4). */
+  /** External account binding to an account that exists at the authority (RFC 8555, section 7.3.4). */
   externalAccount: { kid: string; hmacKey: string } | undefined;
 }
 
@@ -18,10 +18,10 @@ export interface Challenge {
   host: string;
 }
 
-/** Makes a challenge answered; resolves to how to take that back. */
+/** Publishes the answer to a challenge; resolves to a function that removes it. */
 export type Answer = (challenge: Challenge, keyAuthorization: string) => Promise<() => void>;
 
-/** A failed order. `askedMs`: how long the authority wants to be left alone. */
+/** A failed order. `askedMs`: the delay that the authority asked for. */
 export class OrderError extends Error {
   readonly askedMs: number | undefined;
 
@@ -31,10 +31,10 @@ export class OrderError extends Error {
   }
 }
 
-/** From one question about the order to the next. */
+/** Delays between queries of the order's state. */
 const pollMs = [250, 500, 1_000, 2_000, 4_000];
 
-/** Resolves to the chain and its key in PEM. `account`: gives the account's key, made by what it is given where there is none. */
+/** Resolves to the chain and its key in PEM. `account`: returns the account's key, or stores one made by `make`. */
 export async function orderCertificate(
   account: (make: () => Promise<Buffer>) => Promise<Buffer>,
   options: OrderOptions & { signal: AbortSignal; answer: Answer; now(): number },
@@ -42,7 +42,7 @@ export async function orderCertificate(
   const { directory, externalAccount, hosts, signal } = options;
   const requests = createRequests(options, options.now);
   try {
-    // Half a megabyte of code, which only this needs.
+    // Half a megabyte of code that nothing else needs.
     const { acme } = await import('./library.ts');
     acme.axios.defaults.adapter = requests.adapter as never;
     const client = new acme.Client({
@@ -50,7 +50,7 @@ export async function orderCertificate(
       accountKey: await account(() => acme.crypto.createPrivateEcdsaKey()),
       ...(externalAccount && { externalAccountBinding: externalAccount }),
     });
-    // The library updates an account that exists, and an update that says nothing is refused (RFC 8555, section 7.3.2).
+    // The library updates an account that exists, and an update without a change is refused (RFC 8555, section 7.3.2).
     await client.createAccount({
       termsOfServiceAgreed: true,
       contact: options.email ? [`mailto:${options.email}`] : [],
@@ -72,7 +72,7 @@ export async function orderCertificate(
   }
 }
 
-/** Answers the challenges of every name until the authority has seen them. */
+/** Answers the challenges of every name until the authority has verified them. */
 async function authorize(
   client: Client,
   order: Order,
@@ -104,7 +104,7 @@ async function authorize(
   }
 }
 
-/** Asks again until the status is one of those; throws what the authority says where it fails. */
+/** Polls until the status is one of `until`; throws the authority's error where it fails. */
 async function poll<T extends { status: string }>(
   signal: AbortSignal,
   first: T,
@@ -137,7 +137,7 @@ function reasonOf(failed: { status: string }): string {
   return `the authority did not accept ${about}: ${detail ?? `it is ${failed.status}`}`;
 }
 
-/** What the library gives to, and expects of, an adapter of axios. */
+/** The request and response of an axios adapter, as the library uses it. */
 interface AdapterRequest {
   url?: string;
   method?: string;
@@ -158,8 +158,8 @@ const answerMs = 20_000;
 const mostBytes = 1024 * 1024;
 
 /**
- * The requests of `acme-client`, in the place of its own, which wait without an end for an authority that does not answer, and
- * for hours inside of one attempt where it says so. `authority`: the CA to trust, in PEM, in place of the usual ones.
+ * Sends the requests of `acme-client`, whose own adapter waits for ever for an authority that does not answer, and for hours
+ * inside of one attempt where the authority asks for that. `authority`: the CA to trust, in PEM, instead of the usual ones.
  */
 function createRequests(
   { authority, signal }: { authority: string | undefined; signal: AbortSignal },
@@ -167,7 +167,7 @@ function createRequests(
 ) {
   let askedMs: number | undefined;
   return {
-    /** How long the authority said last that it wants to be left alone. */
+    /** The delay that the authority asked for last. */
     get askedMs() {
       return askedMs;
     },
@@ -230,7 +230,7 @@ function send(
   });
 }
 
-/** RFC 9110, section 10.2.3: seconds, or a date. */
+/** Parses Retry-After (RFC 9110, section 10.2.3): seconds, or a date. */
 function readRetryAfter(value: string | undefined, now: number): number | undefined {
   if (value === undefined) return undefined;
   const ms = /^\d{1,9}$/.test(value) ? Number(value) * 1000 : Date.parse(value) - now;

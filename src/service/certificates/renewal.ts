@@ -1,6 +1,6 @@
 /**
- * When a certificate is ordered: at once where there is none, at two thirds of its life, and later after a failure. Of several servers
- * behind the same names, one orders it, and the others take it from there.
+ * The schedule of orders: at once where there is no certificate, at two thirds of its life, and later after a
+ * failure. Of several servers behind the same names, one orders, and the others take the certificate from it.
  */
 import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -30,13 +30,13 @@ export interface RenewalOptions {
 }
 
 const attemptMs = 180_000;
-/** The clock may be set meanwhile. */
+/** Checked again at this interval, as the clock may be set meanwhile. */
 const checkMs = 3_600_000;
 
-/** Obtains what is due from now on. Woken where the time of day has changed. */
+/** Starts to obtain certificates that are due. Woken where the time of day has changed. */
 export function startRenewal(options: RenewalOptions): Rounds {
   const { dataDir, directory, hosts, log, now, order, onObtained } = options;
-  // Another authority, or another name, needs another certificate, and does not wait for what failed before.
+  // Another authority, or other names, need another certificate, and do not wait for earlier failures.
   const names = JSON.stringify([directory, hosts]);
   const subject = createHash('sha256').update(names).digest('hex').slice(0, 16);
   const random = Math.random();
@@ -105,19 +105,19 @@ function noteFailure(
   log.error('acme.failed', { hosts, failures, retryAt, message });
 }
 
-/** One line without its full stop. What an authority says is not trusted further than that. */
+/** One line without its full stop, shortened: texts of an authority are not trusted. */
 function oneLine(error: unknown): string {
   return messageOf(error).replace(/\s+/g, ' ').replace(/\.$/, '').slice(0, 500);
 }
 
 const hourMs = 3_600_000;
 const longestRetryMs = 6 * hourMs;
-/** No authority means longer; what it says beyond is taken for a mistake. */
+/** Limit on the delay that an authority asks for; a longer one is taken for a mistake. */
 const longestWaitMs = 7 * 24 * hourMs;
-/** The first attempt after a failure waits a minute at most: authorities count failures by the hour. */
+/** The first retry comes after a minute at most: authorities count failures by the hour. */
 const firstDoublings = 6;
 
-/** At two thirds of its life, and up to a hundredth of it later, so that not all are renewed at once. `random`: 0 to 1. */
+/** The time of renewal: two thirds of its life, and up to a hundredth later, so that servers do not renew all at once. `random`: 0 to 1. */
 export function renewalAt(
   { beginsAt, endsAt }: { beginsAt: number; endsAt: number },
   random: number,
@@ -126,34 +126,34 @@ export function renewalAt(
   return beginsAt + (lifeMs * 2) / 3 + (lifeMs / 100) * random;
 }
 
-/** After so many failures in a row; `askedMs`: what the authority itself said. */
+/** The delay after so many failures in a row; `askedMs`: the delay that the authority asked for. */
 export function retryAfter(failures: number, random: number, askedMs = 0): number {
   const own = retryDelay(failures + firstDoublings, random, longestRetryMs);
   return Math.max(own, Math.min(askedMs, longestWaitMs));
 }
 
-/** What all servers behind the same names have. */
+/** The certificate that servers behind the same names share. */
 export interface CertificateOfAll {
-  /** The one that was obtained last, and for what. */
-  find(): Promise<KeptCertificate | undefined>;
-  /** What it takes to order one for all; undefined where it is another server that orders. */
+  /** The one that was obtained last, and for which names. */
+  find(): Promise<SharedCertificate | undefined>;
+  /** Access to ordering one for all; undefined where another server orders. */
   ordering():
     | {
         /** The key of the account at the authority, made by `make` where there is none. */
         account(make: () => Promise<Buffer>): Promise<Buffer>;
-        keep(certificate: KeptCertificate): Promise<void>;
+        keep(certificate: SharedCertificate): Promise<void>;
       }
     | undefined;
 }
 
-interface KeptCertificate {
+interface SharedCertificate {
   subject: string;
   pem: Buffer;
 }
 
 const pollMs = 5_000;
 
-/** The certificate that another server has obtained meanwhile, or else what `order` obtains, once this server is the one that orders. */
+/** Takes the certificate that another server has obtained meanwhile; else orders one, once this server is the one that orders. */
 export async function takeOrOrder(
   all: CertificateOfAll,
   { directory, hosts, now }: { directory: string; hosts: readonly string[]; now(): number },

@@ -50,7 +50,7 @@ export function createApis(parts: ApiParts): Apis {
     now,
   });
   const installation = createInstallationView({ ...parts, saysSignInTime: () => saysSignInTime });
-  // Once for both: they share the row that readiness writes.
+  // Created once for both APIs: they share the row that readiness writes.
   const common = commonOptions(parts);
   return {
     business: createBusinessApi(parts, { common, authenticate, installation }),
@@ -107,7 +107,7 @@ function createBusinessApi(
       hostRules: {
         refusalOfFile: (path) => refusalOfFile(path, config.clusters.secrets),
         allowLocal: config.clusters.allowLocal,
-        // Without root, `unsafeSimulatedLogins` is the host's word.
+        // Without root, `unsafeSimulatedLogins` decides for the host.
         allowSimulated: config.clusters.allowSimulated || process.getuid?.() !== 0,
       },
     },
@@ -127,7 +127,7 @@ function createPlatformApi(
     name: 'platform',
     document: loadDocument('platform'),
     sibling: { title: 'Business API', url: config.business.url },
-    // People know this address: they sign in with it.
+    // People know the Platform API's address: they sign in with it.
     beside: { owns: downloads.owns, handle: downloads.at(config.platform.url) },
     operations: platformOperations,
     deps: {

@@ -1,4 +1,4 @@
-/** A part of the composition root: certificates of listeners, which end, and those that the service obtains by itself. */
+/** A part of the composition root: expiry of the listeners' certificates, and those that the service obtains by itself. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { acmeSecrets } from '../../domain/key-rotation.ts';
 import type { Logger } from '../../lib/log.ts';
@@ -14,13 +14,13 @@ import type { Parts } from './parts.ts';
 import type { Peers } from './peers/peers.ts';
 
 const dayMs = 86_400_000;
-/** So many days before the end, and then at the end itself, it is said once more. */
+/** Days before the end at which a warning is logged; 0: at the end. */
 const warnDays = [30, 7, 1, 0];
 const intervalMs = 3_600_000;
 
 /**
- * Says in the log when a listener's certificate is about to end, and that it has ended: at once what is to be said, and again every hour. Returns how to stop. Throws `invalid_request` for a certificate
- * that its listener cannot use.
+ * Logs warnings before a listener's certificate ends, and when it has ended: checks now and every hour. Returns a
+ * function that stops. Throws `invalid_request` for a certificate that its listener cannot use.
  */
 export function watchCertificates(
   config: Config,
@@ -29,7 +29,7 @@ export function watchCertificates(
   everyMs = intervalMs,
 ): () => void {
   requireCertificates(config);
-  /** How many of the days above had come when it was last said, by setting. */
+  /** Number of the days above that had passed at the last warning, by setting. */
   const said = new Map<string, number>();
   const check = () => {
     for (const one of listCertificates(config)) {
@@ -51,13 +51,13 @@ export function watchCertificates(
   return () => clearInterval(timer);
 }
 
-/** What went wrong when a certificate was tried for last; undefined where that went well. */
+/** The fault of the last attempt to obtain a certificate; undefined where that succeeded. */
 export function lastFailureOfAcme(dataDir: string): { failure: string; notBefore: string } | undefined {
   const { failure, notBefore } = readState(dataDir);
   return failure === undefined || notBefore === undefined ? undefined : { failure, notBefore };
 }
 
-/** Undefined where the configuration has none. Nothing is asked for before its `begin`. */
+/** Undefined where the configuration has no ACME. Nothing is ordered before its `begin`. */
 export async function openAcme(
   { acme, dataDir, ...config }: Config,
   { store, peers, keys, log, now }: Pick<Parts, 'store' | 'peers' | 'keys' | 'log' | 'now'>,
@@ -85,7 +85,7 @@ function othersOf({ messages }: Store, peers: Peers, secrets: Secrets): OtherSer
   };
 }
 
-/** The account and the certificate, with their keys, among the secrets of the database. The leader orders. */
+/** The shared account and certificate, with their keys, as secrets in the database. The leader orders. */
 function certificateOfAll(peers: Pick<Peers, 'lead'>, secrets: Secrets): CertificateOfAll {
   const { account, certificate } = acmeSecrets;
   return {

@@ -1,9 +1,9 @@
-/** A part of the composition root: what `andromeda version` says of the native code that the server runs on. */
+/** A part of the composition root: the state of native code for `andromeda version`. */
 import { fastCiphersLoad, slowCiphers } from '../../gateway/ssh/transport/fast-ciphers.ts';
 import { messageOf } from '../../lib/error-message.ts';
 import { files } from '../../store/engine/engine.ts';
 
-/** Both are loaded to be asked, so that what is said is so. */
+/** Loads both libraries, so that the answer is true. */
 export async function components(): Promise<Record<string, string>> {
   const slow = cipherWarning();
   return {
@@ -20,7 +20,7 @@ function sqlite(): string {
   }
 }
 
-/** What to do where copies are slower than they could be. */
+/** The advice where copies are slower than they could be; undefined where they are not. */
 export function cipherWarning(): string | undefined {
   return fastCiphersLoad() ? undefined : slowCiphers;
 }

@@ -27,7 +27,7 @@ export function startConsole(parts: ConsoleParts): Console {
       clientId: issuer.console.clientId,
       clientSecret: issuer.console.secret,
       scopes: scopesOf(config),
-      // Of the embedded one, whatever it gives is for the platform.
+      // Tokens of the embedded issuer are all for the platform.
       target:
         issuer.handle || identity.resourceParameter === 'never' ? {} : { resource: config.platform.url },
       // The embedded issuer's address may be one that only people can reach.
@@ -54,8 +54,8 @@ export function startConsole(parts: ConsoleParts): Console {
 }
 
 /**
- * As any client asks for (contract, "Authentication" 4), but no offline access: its sessions are shorter than the issuer's, and an
- * offline token would outlive them.
+ * The scopes that any client requests (contract, "Authentication" 4), without offline access: the console's sessions
+ * are shorter than the issuer's, and an offline token would outlive them.
  */
 function scopesOf({ identity }: Config): readonly string[] {
   const audiences = identity.audiences.map((one) => `urn:zitadel:iam:org:project:id:${one}:aud`);

@@ -18,7 +18,7 @@ import type { SharedKnownHosts } from '../../sync/slurm/shell.ts';
 import type { Config } from '../config/index.ts';
 import type { Parts } from './parts.ts';
 
-/** Where people sign in, and the name that the API servers take from their tokens. */
+/** The claim that API servers take as username, and the issuer of the tokens. */
 function usernameRule({ identity }: Config) {
   return {
     claim: identity.kubernetes?.usernameClaim ?? 'email',
@@ -31,7 +31,7 @@ type DriverDeps = Pick<Parts, 'config' | 'keys' | 'store' | 'peers' | 'log'> & {
   endSessions(loginNode: string): void;
 };
 
-/** The issuer by whose subjects API servers know people; undefined where it is by something else. */
+/** The issuer if API servers know people by its subjects; undefined where they use another claim. */
 export function subjectIssuer(config: Config): string | undefined {
   const { claim, issuer } = usernameRule(config);
   return claim === 'sub' ? issuer : undefined;
@@ -73,14 +73,14 @@ export async function createSlurmSide(cluster: Cluster, lead: Lead, deps: Driver
     knownHosts: secrets && sharedKnownHosts(secrets, cluster.id, lead.store),
     fence: lead.token,
     requireTime: lead.requireTime,
-    // Every server must know which hosts have something of ours.
+    // Every server must know which hosts Andromeda has changed.
     record: await peers.forOthers(() => openHostRecord(lead.store, cluster.id)),
     endSessions,
     log,
   });
 }
 
-/** The keys of a cluster's hosts: public, but kept among the secrets so that write access to the database cannot replace them. */
+/** The host keys of a cluster: public, but kept among the secrets so that write access to the database cannot replace them. */
 function sharedKnownHosts(secrets: Secrets, clusterId: string, by: Store): SharedKnownHosts {
   const name = knownHostsName(clusterId);
   return {
@@ -106,7 +106,7 @@ function simulatedOptions(cluster: Cluster, config: Config, store: Store) {
   };
 }
 
-/** Why there is no login node for a simulated Slurm side, as a message; undefined where there is one. */
+/** A message why a simulated Slurm side gets no login node; undefined where it gets one. */
 async function refusalOfLoginNode(
   { name }: Cluster,
   config: Config,
@@ -124,7 +124,7 @@ async function refusalOfLoginNode(
   return refusal;
 }
 
-/** What sessions can do to the service here, as a clause; undefined where its login nodes are apart from it. */
+/** The access that sessions have to the service here, as a clause; undefined where its login nodes are isolated from it. */
 async function weaknessOfLoginNodes(): Promise<string | undefined> {
   if (process.getuid?.() !== 0)
     return "this service is not root, so its sessions run as the service's own account, which can read the service's keys and database";
@@ -146,7 +146,7 @@ async function simulatedSlurm(
     name: cluster.name,
     ...simulatedOptions(cluster, config, store),
     loginNodeRefusal,
-    // Without root, no account has its number.
+    // Without root, no account on the host is made with its UID.
     findOwners: async (accounts) => (process.getuid?.() === 0 ? findHostOwners(accounts) : new Map()),
     log,
     async startLoginNode(dataDir, accounts) {
@@ -175,7 +175,7 @@ async function simulatedSlurm(
   });
 }
 
-/** Which rights we have at a cluster's API server. Throws `invalid_state` where it has none that we know. */
+/** Reports our permissions at a cluster's API server. Throws `invalid_state` where the cluster has no API server that we know. */
 export async function checkCluster(
   cluster: Cluster,
   { store, now }: { store: Store; now(): number },

@@ -1,9 +1,9 @@
 /**
- * A part of the composition root: what talks to people. It stops together, before anything that it needs.
+ * A part of the composition root: the listeners and the gateway. They stop together, before anything that they need.
  *
- * A server that stops among others behind a proxy leaves without an error for anybody: for a quarter of `server.drainSeconds`
- * it says so at `/readyz`, by which the proxy has noticed, and answers all else as before. Then it takes no new connections, and
- * answers what is under way. At a reload what is asked waits for the service that follows.
+ * A server that stops among others behind a proxy causes no error: for a quarter of `server.drainSeconds` `/readyz`
+ * fails, until the proxy has noticed, while other requests are answered as before. Then it takes no new connections,
+ * and answers the running requests. At a reload, new requests wait for the service that follows.
  */
 import type { RequestListener } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -14,11 +14,11 @@ import type { TrustedProxies } from '../../lib/source-address.ts';
 import type { Acme } from '../certificates/index.ts';
 import type { Config, HttpConfig } from '../config/index.ts';
 
-type Served = Pick<HttpConfig, 'listen'> & Partial<HttpConfig>;
+type ListenerConfig = Pick<HttpConfig, 'listen'> & Partial<HttpConfig>;
 
 /**
- * `stop`: nothing is left. `restart`: the gateway's processes go on. `reload`: the listeners as well. `failed`: a start did not
- * get that far; what was there before goes on.
+ * `stop`: nothing continues. `restart`: the gateway's processes continue. `reload`: the listeners as well. `failed`:
+ * a start failed halfway; processes and listeners from before continue.
  */
 export type Ending = 'stop' | 'restart' | 'reload' | 'failed';
 
@@ -45,7 +45,7 @@ export class Fronts {
   serveWith({ proxies, acme, log }: { proxies: TrustedProxies; acme: Acme | undefined; log: Logger }) {
     const { connectionsPerSource: perSource, connections: inAll } = this.#http;
     const limit = { perSource, inAll, proxies, log };
-    return async (name: string, { listen: address, tls }: Served, handler: RequestListener) => {
+    return async (name: string, { listen: address, tls }: ListenerConfig, handler: RequestListener) => {
       const listener = await this.#listeners.at({ name, ...address, isTls: tls !== undefined });
       listener.serve(handler, { tls: tls && 'acme' in tls ? acme?.tls : tls, limit });
     };
@@ -64,7 +64,7 @@ export class Fronts {
     const rest = Promise.all([listening, ...this.#all.splice(0).map((front) => front.stop())]);
     if (how === 'stop') await Promise.all([rest, gateway?.stop()]);
     else {
-      // It asks this service who may log in, as long as there is one.
+      // Stops last, as it asks this service who may log in.
       await rest;
       await gateway?.leave(how === 'failed' ? 'found' : 'all');
     }

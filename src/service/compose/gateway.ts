@@ -1,4 +1,4 @@
-/** A part of the composition root: the SSH gateway with what it asks the store, and what it leaves in the audit trail. */
+/** A part of the composition root: the SSH gateway, with its reads of the store and its records in the audit trail. */
 import { listenError } from '../../api/http/listen.ts';
 import { decideAccess } from '../../domain/access/decision.ts';
 import { type AccessPolicy, periodText, type SignInWindow, signInAdvice } from '../../domain/access/lapse.ts';
@@ -22,9 +22,9 @@ type GatewayDeps = Pick<Parts, 'store' | 'log'> & {
   gatewayKeys: GatewayKeys;
   peers: Pick<Peers, 'forOthers'>;
   records: SessionRecords;
-  /** As the store says, when left out. */
+  /** Left out: decides from the store. */
   authorize?: Authorize;
-  /** Of the program, where it is not this one's. */
+  /** The build of the program that processes run, where it is not this one's. */
   build?: string | undefined;
 };
 
@@ -54,7 +54,7 @@ export function openGateway(config: Config, deps: GatewayDeps): Promise<Gateways
   });
 }
 
-/** What the gateway is given of the keys that hold now. */
+/** The gateway's keys among those that are valid now. */
 export function gatewayKeys(keys: Pick<ServiceKeys, 'of'>): GatewayKeys {
   const texts = (kind: 'host' | 'client') => allKeys(keys.of(kind)).map(({ privateKey }) => privateKey);
   return { hostKeys: texts('host'), clientKeys: texts('client') };
@@ -62,7 +62,7 @@ export function gatewayKeys(keys: Pick<ServiceKeys, 'of'>): GatewayKeys {
 
 /**
  * Closes the records of sessions that no process has any more, then lets the gateway serve. Throws
- * `service_unavailable` with a sentence when its address cannot be had.
+ * `service_unavailable` with a sentence when its address is not available.
  */
 export async function startGateway(
   gateway: Gateways,
@@ -127,7 +127,7 @@ export function createAuthorize({ store, graceMs }: AuthorizeDeps): Authorize {
   };
 }
 
-/** What a session that ends for want of a sign-in says before. */
+/** The warning of a session that will end for want of a sign-in. */
 function lapseOf({ ms, leftMs }: SignInWindow, policy: AccessPolicy) {
   const text = `you last signed in nearly ${periodText(ms)} ago. Sign in ${signInAdvice(policy)}, and it goes on.`;
   return { leftMs, text };

@@ -1,6 +1,6 @@
 /**
- * Rules for groups at the issuer, applied in the background to everyone of whom groups are known. Where the configuration has none any
- * more, what they gave is taken away.
+ * Applies the rules for groups at the issuer, in the background, to all people with known groups. Where the
+ * configuration has no rules any more, removes what they gave.
  */
 import type { GroupClaim, GroupRule, GroupSettings } from '../../domain/organizations/group-rules.ts';
 import type { Logger } from '../../lib/log.ts';
@@ -10,10 +10,10 @@ import type { Store } from '../../store/engine/index.ts';
 import { groupsInForce, listBehindGroups } from '../../store/organizations/apply-groups.ts';
 import { findPerson } from '../../store/people/people.ts';
 
-/** More in one round are no fault of single people's. */
+/** More faults than this in one round are not the fault of single people. */
 const mostFaults = 10;
 
-/** Applies the rules to people one after the other, and again after a fault; one whose turn fails keeps no other waiting. Returns how to stop. */
+/** Applies the rules person by person, and again after a fault, which does not stop the others. Returns a function that stops. */
 export function applyGroupRules({
   store,
   groups,
@@ -44,7 +44,7 @@ export function applyGroupRules({
   return startRounds(round, { everyMs: 60_000, onFault }).stop;
 }
 
-/** Applies the rules to a person as they are by now. Returns whether that changed anything. */
+/** Applies the rules to a person's current groups. Returns whether that changed anything. */
 function applyTo(
   userId: string,
   { store, source, rules }: { store: Store; source: GroupClaim | undefined; rules: readonly GroupRule[] },

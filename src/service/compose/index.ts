@@ -1,6 +1,6 @@
 /**
  * The composition root: configuration → store → operations → listeners, and the same backwards to stop. Only this
- * folder sees every other; what one must know of another is handed over here as a small function.
+ * folder sees every other; a folder gets what it needs of another as a small function.
  */
 import type { RequestListener } from 'node:http';
 import { Listeners } from '../../api/http/listeners.ts';
@@ -40,14 +40,14 @@ import { startSessionRecords } from './session-records.ts';
 export interface AppOptions {
   config: Config;
   log: Logger;
-  /** What an empty database is filled with, and the passwords its people get at the embedded issuer. */
+  /** The content of an empty database, and its people's passwords at the embedded issuer. */
   installation?: { lab: Lab; source: string; passwords?: ReadonlyMap<string, string> } | undefined;
-  /** The time of day; a test's also counts as the time that passes, unless it gives `uptime`. */
+  /** The time of day; a test's also serves as the monotonic clock, unless it passes `uptime`. */
   now?: () => number;
   uptime?: () => number;
-  /** What is listened on already; it is whose it is, also where the start fails. */
+  /** Listeners that are open already; the caller owns them, also where the start fails. */
   listeners?: Listeners | undefined;
-  /** Resolves when it is to wait no longer for a database that is away. */
+  /** Resolves when the start must no longer wait for a database that is away. */
   stopping?: Promise<unknown> | undefined;
 }
 
@@ -55,18 +55,18 @@ export interface App extends AsyncDisposable {
   store: Store;
   gatewayFingerprint: string;
   issuerUrl: string;
-  /** Whether ssh2's native ciphers are loaded; without them the gateway is several times slower. */
+  /** True if ssh2's native ciphers are loaded; without them the gateway is several times slower. */
   fastCiphers: boolean;
-  /** How long what is under way may take when it stops: requests, and then open SSH sessions. */
+  /** The time that running requests, and then open SSH sessions, get when it stops. */
   stopMs: number;
   /**
-   * Stops all but the gateway's processes, which go on for the service that follows; with `reload`, its listeners do as well.
-   * Resolves to what ends the processes where none follows.
+   * Stops all but the gateway's processes, which continue for the service that follows; with `reload`, so do its
+   * listeners. Resolves to a function that ends the processes where none follows.
    */
   leave(how: 'restart' | 'reload'): Promise<() => Promise<void>>;
 }
 
-/** What only a sign-in needs is loaded when the start is over. */
+/** Delay after the start until code that only sign-ins need is loaded. */
 const warmAfterMs = 100;
 
 /** Starts every part; resolves when all of them serve. Throws a `DomainError` with a sentence where one cannot. */
@@ -83,7 +83,7 @@ export async function startApp(options: AppOptions): Promise<App> {
     const acme = await openAcme(config, common);
     parts.defer(() => acme?.stop());
     const serve = fronts.serveWith({ ...common, acme });
-    // First of all: a process of its own needs a moment to start.
+    // First of all: the gateway's process needs a moment to start.
     const records = startSessionRecords(common.store, log);
     const gateway = await openGateway(config, { ...common, records, gatewayKeys: gatewayKeys(common.keys) });
     fronts.gateway = gateway;
@@ -104,8 +104,8 @@ export async function startApp(options: AppOptions): Promise<App> {
     acme?.begin();
     await gatewayStarted;
     parts.defer(useKeys(common, { gateway, issuer }));
-    // Last to start, when nothing else can fail. It stops behind the fronts, so that people read that the server stops, and not
-    // that their login node did, and behind everything that writes entries of the trail.
+    // Last to start, when nothing else can fail. It stops after the fronts, so that people read that the server
+    // stops, and not that their login node did, and after everything that writes entries of the trail.
     stopLeading = common.peers.whileLeading(leaderWork({ ...common, ...gates, audit }));
     parts.defer(() => fronts.stop(ending.how));
     parts.defer(warmSoon(issuer, common.log));
@@ -121,7 +121,7 @@ export async function startApp(options: AppOptions): Promise<App> {
   }
 }
 
-/** What every other part rests on: the database, the other servers, the service's own keys. */
+/** Opens what every other part needs: the database, the other servers, the service's own keys. */
 async function openBase(
   parts: AsyncDisposableStack,
   options: AppOptions,
@@ -177,13 +177,13 @@ function appOf(
   };
 }
 
-/** The log as the parts get it: their events are counted for metrics. */
+/** The log for the parts: events in it are counted for metrics. */
 async function watchLog({ config, log }: AppOptions, now: () => number) {
   const metrics = config.metrics && (await import('./metrics/metrics.ts')).createMetrics(now, config);
   return { metrics, log: metrics?.watch(log) ?? log };
 }
 
-/** The database, and what this server does of what one of those that share it does at a time. Last to stop. */
+/** The database, and this server's membership among those that share it. Last to stop. */
 async function openShared(
   parts: AsyncDisposableStack,
   { config, clock, log, stopping }: Pick<AppOptions, 'config' | 'log' | 'stopping'> & { clock: Clock },
@@ -202,7 +202,7 @@ async function openShared(
   return { store, peers };
 }
 
-/** Has the gateway and the issuer use the keys that hold at each moment. Returns how to stop. */
+/** Passes changed keys to the gateway and the issuer. Returns a function that stops. */
 function useKeys(
   { keys, ...common }: Common,
   { gateway, issuer }: Pick<Parts, 'gateway' | 'issuer'>,
@@ -226,7 +226,7 @@ async function addConsole(
   await serve('web console', at, webConsole.handle);
 }
 
-/** Gives an empty database its installation. Hashing passwords goes on when it resolves: see `passwordsSet`. */
+/** Gives an empty database its installation. Hashing of passwords may continue when it resolves: see `passwordsSet`. */
 async function fillStore(store: Store, { config, installation }: AppOptions) {
   await raiseNextUid(store, config.uids.base, listHostIds());
   if (installation) await createInstallation(store, installation.lab, installation.source);
@@ -238,7 +238,7 @@ async function fillStore(store: Store, { config, installation }: AppOptions) {
   return { passwordsSet };
 }
 
-/** Loads what sign-ins need after a while. Returns how to cancel that. */
+/** Loads the code for sign-ins after a delay. Returns a function that cancels that. */
 function warmSoon(issuer: TokenIssuer, log: Logger): () => void {
   const warming = setTimeout(() => {
     issuer.warm().catch((error) => log.error('issuer.failed', { error }));

@@ -1,4 +1,4 @@
-/** What operators see of the service itself: keys in use, backups, and faults on this host. */
+/** The state of the service itself, for operators: keys in use, backups, and faults on this host. */
 import { statfsSync } from 'node:fs';
 import type { InstallationView } from '../../api/business/operation.ts';
 import type { BackupState, Problem } from '../../domain/installation-state.ts';
@@ -21,7 +21,7 @@ type InstallationParts = Pick<
   Parts,
   'config' | 'keys' | 'loginNodeKeys' | 'gateway' | 'acme' | 'audit' | 'store' | 'sync' | 'now'
 > & {
-  /** Whether the issuer says when people signed in, as far as was seen. */
+  /** False once a token of the issuer lacked the time of the sign-in. */
   saysSignInTime(): boolean;
 };
 
@@ -32,7 +32,7 @@ export function createInstallationView(parts: InstallationParts): InstallationVi
     backup: () => backupState(config, now()),
     problems: () => [
       ...problemsOfListeners(parts),
-      // Of a database that servers share, others make dumps, and none is seen here.
+      // A database that servers share is backed up by dumps, which are not visible here.
       ...(config.database === undefined ? problemsOfBackups(config, now()) : []),
       ...[spaceLeft(config.dataDir).problem ?? []].flat(),
       ...problemsOfAudit(parts.audit.faults(), config.audit.file),
@@ -99,7 +99,7 @@ export function problemsOfBackups(config: Config, now: number): Problem[] {
     ];
   const limitMs = schedule ? 2 * schedule.everyMs : 2 * dayMs;
   if (last && now - Date.parse(last.at) <= limitMs) return [];
-  // One that begins with its first backup is no problem yet.
+  // A new installation that is about to make its first backup has no problem yet.
   if (!last && schedule) return [];
   return [
     {
@@ -165,7 +165,7 @@ function problemsOfAudit({ signing, copy }: AuditFaults, file: string | undefine
 
 const mebibyte = 2 ** 20;
 
-/** What is free on the disk of a directory, as a sentence, and whether that is too little. */
+/** The free space on the disk of a directory, as a sentence, and a problem if that is too little. */
 export function spaceLeft(dataDir: string): { text: string; problem: Problem | undefined } {
   const { bavail, bsize, blocks } = statfsSync(dataDir);
   const free = bavail * bsize;

@@ -14,8 +14,8 @@ import type { Parts, TokenIssuer } from './parts.ts';
 import type { Peers } from './peers/peers.ts';
 
 /**
- * Gives people the passwords they have none of yet, at the embedded issuer. One after the other: what waits for a turn to
- * hash is refused after some seconds, which a slow machine needs for one password.
+ * Sets passwords at the embedded issuer for people who have none yet. One after the other: a hash that waits in the
+ * queue is refused after some seconds, which a slow machine needs for one password.
  */
 export async function setPasswords(store: Store, passwords: ReadonlyMap<string, string>): Promise<void> {
   for (const [email, password] of passwords) {
@@ -54,7 +54,7 @@ async function startEmbedded(
 ): Promise<TokenIssuer> {
   const { identity, platform, business } = config;
   const { url } = identity.embedded;
-  // Loaded only where it is used: an installation with an issuer of its own never pays for it.
+  // Loaded only where it is used: an installation with an external issuer never pays for it.
   const { createIssuer } = await import('../../api/identity/issuer/index.ts');
   const issuer = await createIssuer({
     url,

@@ -1,4 +1,4 @@
-/** Where the service's own keys are kept: as files of the data directory, or in the database that several servers share. */
+/** Storage of the service's own keys: files in the data directory, or the database that several servers share. */
 import {
   type KeyKind,
   type KeySet,
@@ -18,11 +18,11 @@ import type { Secrets } from '../../store/servers/secrets.ts';
 export interface KeyStore {
   /** Undefined where there never was one. */
   find(kind: KeyKind): Promise<KeySet<string> | undefined>;
-  /** Those that are there, or else the one that `make` made. */
+  /** The stored keys, or else a new one made by `make`. */
   findOrMake(kind: KeyKind, make: () => string | Promise<string>): Promise<KeySet<string>>;
-  /** Puts others in their place, made of those that are there, at the time by the clock that counts there. */
+  /** Replaces the stored keys by `change` of them, which gets the time of the store's own clock. */
   change(kind: KeyKind, change: (set: KeySet<string>, now: number) => KeySet<string>): Promise<void>;
-  /** What to call them, as the subject of a sentence. */
+  /** The name of the store's entry, as the subject of a sentence. */
   title(kind: KeyKind): string;
 }
 
@@ -50,7 +50,7 @@ export function keysInFiles(dataDir: string, now: () => number): KeyStore {
   };
 }
 
-/** In the database, into which a key that is a file of this server is put where there is none. */
+/** Keys in the database; where it has none, one in a file of this server is copied into it. */
 export function sharedKeys(dataDir: string, store: Store, secrets: Secrets, log?: Logger): KeyStore {
   const title = (kind: KeyKind) => secretTitle(serviceSecrets[kind].name);
   return {

@@ -1,4 +1,4 @@
-/** A part of the composition root: what the leader does for all servers, which is this one where there can be no other. */
+/** A part of the composition root: the leader's work for all servers, which a server without others does too. */
 import manifest from '../../../package.json' with { type: 'json' };
 import { librarySeconds } from '../../api/identity/issuer/adapter.ts';
 import { consoleSessionsEnd } from '../../console/server/sessions.ts';
@@ -26,7 +26,7 @@ type LeaderDeps = Pick<
   'config' | 'keys' | 'store' | 'peers' | 'gateways' | 'audit' | 'sync' | 'log' | 'now'
 >;
 
-/** All that is written goes through the store of the lead. */
+/** All writes go through the lead's store, which rejects them once the lead is lost. */
 export function leaderWork(deps: LeaderDeps): LeaderWork {
   const { config, peers, audit, sync, log, now } = deps;
   const { identity, access, dataDir, files, backup: settings } = config;
@@ -34,7 +34,7 @@ export function leaderWork(deps: LeaderDeps): LeaderWork {
   return (lead) => {
     const { store } = lead;
     const { version } = manifest;
-    // First, as it is all that can fail at once.
+    // First, as it alone can fail at once.
     const stopBackups = startBackups({ settings, dataDir, version, elsewhere: () => files, log, now });
     const loop = startSync(lead, deps);
     sync.loop = loop;
@@ -53,15 +53,15 @@ export function leaderWork(deps: LeaderDeps): LeaderWork {
     return async (why) => {
       if (sync.loop === loop) delete sync.loop;
       await Promise.all(stops.map((stop) => stop?.()));
-      // Behind everything that writes entries.
+      // After everything that writes entries.
       await stopAudit(why === 'left');
     };
   };
 }
 
 /**
- * After a take-over, requests of the leader before may still come to a cluster: until it gave up, the client and the API server
- * have had their time for one (`sync/kubernetes/client.ts`).
+ * After a take-over, late requests of the former leader may still reach a cluster: until it gave up, its client and
+ * the API server each had their timeout for one (`sync/kubernetes/client.ts`).
  */
 const lateWritesMs = 20_000;
 
@@ -92,10 +92,10 @@ function startSync(lead: Lead, deps: LeaderDeps): SyncLoop {
 }
 
 const sweepMs = 5 * 60_000;
-/** Rows of one transaction. */
+/** Limit on rows in one transaction. */
 const batch = 200;
 
-/** Deletes what has expired of sign-ins, sessions of the console and counts, in small parts. Returns how to stop. */
+/** Deletes expired sign-ins, console sessions and counts, in small parts. Returns a function that stops. */
 export function startSweeps(store: Store, { log, now }: { log: Logger; now(): number }): () => Promise<void> {
   const sweep = async (stopping: AbortSignal) => {
     let most = batch;

@@ -1,4 +1,4 @@
-/** A part of the composition root: whether login nodes take another key of the gateway, asked until they do. */
+/** A part of the composition root: asks login nodes whether they accept the gateway's next key, until they do. */
 import type { Problem } from '../../domain/installation-state.ts';
 import { askKey } from '../../gateway/ssh/login/ask-key.ts';
 import type { Logger } from '../../lib/log.ts';
@@ -15,7 +15,7 @@ export interface LoginNodeKeys {
 const usualTimes = { firstMs: 60_000, everyMs: 60_000, againMs: 3_600_000 };
 const mostNamed = 20;
 
-/** Asks them about another key at once, and then now and then until it is alone and all take it. */
+/** Asks login nodes about a new key at once, and then at intervals until it is the only one and all accept it. */
 export function watchLoginNodes(
   { store, keys, log }: { store: Store; keys: Pick<ServiceKeys, 'of'>; log: Logger },
   { againMs, ...times } = usualTimes,
@@ -54,10 +54,10 @@ export function watchLoginNodes(
   };
 }
 
-/** Where everyone has a login node of their own, there are thousands. */
+/** Limit on parallel questions. Where everyone has a login node of their own, there are thousands. */
 const atOnce = 16;
 
-/** Sentences about those that would not, or that cannot be asked. */
+/** Sentences about login nodes that reject the key, or cannot be asked. */
 async function refusalsOf(db: Reader, publicKey: string): Promise<string[]> {
   const nodes = await listLoginNodes(db);
   const refusals: string[] = [];

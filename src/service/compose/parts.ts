@@ -1,4 +1,4 @@
-/** What the parts of the service are called where one is handed to another. Each takes only those that it uses. */
+/** The names of the service's parts where they are passed on. Each part takes only those that it uses. */
 import type { RequestListener } from 'node:http';
 import type { JWTPayload, JWTVerifyGetKey } from 'jose';
 import type { Gateways } from '../../gateway/process/gateways.ts';
@@ -24,36 +24,36 @@ export interface Parts extends Clock {
   peers: Peers;
   proxies: TrustedProxies;
   issuer: TokenIssuer;
-  /** This server's own. */
+  /** The gateway of this server. */
   gateway: Gateways;
   gateways: AllGateways;
   audit: Audit;
   acme: Acme | undefined;
   fronts: { readonly isStopping: boolean };
   log: Logger;
-  /** The sync loop while this server leads, and what the leader announces of its own. */
+  /** The sync loop while this server leads, and the passes that the leader announces. */
   sync: { loop?: Pick<SyncLoop, 'passesOf'>; announced: Pick<SyncLoop, 'passesOf'> };
   downloads: Downloads;
 }
 
-/** What the rest needs to know of the issuer. */
+/** The issuer's interface towards the other parts. */
 export interface TokenIssuer {
   url: string;
   keys: JWTVerifyGetKey;
-  /** Has the embedded one use the keys that hold now. */
+  /** Makes the embedded issuer use the keys that are valid now. */
   refreshKeys?(): void;
   userinfo(token: string): Promise<Record<string, unknown>>;
   offersOffline(): Promise<boolean>;
   /** The `typ` in the header of an access token; undefined where issuers differ. */
   tokenType: string | undefined;
   scopes: readonly string[] | undefined;
-  /** Whether a new password has ended a sign-in. Undefined where another issuer knows passwords. */
+  /** True if a new password has ended a sign-in. Undefined where an external issuer has the passwords. */
   isSignInOver: ((userId: string, claims: JWTPayload) => Promise<boolean>) | undefined;
-  /** The link with which a person sets a password; undefined where another issuer knows passwords. */
+  /** The link with which a person sets a password; undefined where an external issuer has the passwords. */
   passwordLink: ((userId: string, command: string) => { token: string; url: string }) | undefined;
-  /** The client that the web console is; undefined where there is no console. */
+  /** The web console's client credentials; undefined where there is no console. */
   console: { clientId: string; secret: string } | undefined;
-  /** Its own pages and endpoints; undefined for an external issuer. */
+  /** The embedded issuer's pages and endpoints; undefined for an external issuer. */
   handle: RequestListener | undefined;
   /** Loads ahead what the first sign-in needs. */
   warm(): Promise<void>;

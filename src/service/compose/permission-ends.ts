@@ -1,4 +1,4 @@
-/** What ends by itself of what people hold: permissions, members' access that is reviewed, access without a sign-in, old keys. */
+/** Expiry: permissions, members' access under review, access without a sign-in, old keys. */
 import { dayMs, periodText, signInMs, signInWarningMs, warningMs } from '../../domain/access/lapse.ts';
 import type { Logger } from '../../lib/log.ts';
 import { startRounds } from '../../lib/rounds.ts';
@@ -8,12 +8,12 @@ import { toTime } from '../../store/engine/time.ts';
 import { findNextEnd, listEndedBetween } from '../../store/organizations/memberships.ts';
 import { findRegisteredBetween, findSignedInBetween } from '../../store/people/people.ts';
 
-/** What ended before is looked for at the start: the leader before may have been away for a while, with another time. */
+/** Looks back this far at the start: the former leader may have been away for a while, with another clock. */
 const takeOverMs = 90_000;
 
 /**
- * Announces when permissions expire, so that what depends on them is updated then: access lists, bindings, open sessions, pages. It
- * decides nothing: reads of what a person holds leave out expired permissions anyway.
+ * Announces the expiry of permissions, so that access lists, bindings, open sessions and pages are updated. It
+ * decides nothing: reads of a person's permissions leave out expired ones anyway.
  */
 export function announceEnds({
   store,
@@ -22,7 +22,7 @@ export function announceEnds({
   now,
 }: {
   store: Store;
-  /** At most so long between looks: the clock may be set. */
+  /** The longest wait between checks: the clock may be set. */
   intervalMs: number;
   log: Logger;
   now(): number;
@@ -30,7 +30,7 @@ export function announceEnds({
   let seen = now() - intervalMs - takeOverMs;
   async function announce(): Promise<number> {
     const moment = now();
-    // A clock that is set back brings back what had ended.
+    // A clock that is set back makes ended permissions valid again.
     const [from, to] = moment < seen ? [moment, seen] : [seen, moment];
     const people = await listEndedBetween(store.read, from, to);
     if (people.length > 0) {
@@ -59,10 +59,10 @@ export function announceEnds({
   };
 }
 
-/** An end is 30 days ahead: an hour is soon. */
+/** Ends are 30 days ahead: an hour's delay is short. */
 const reviewMs = 3_600_000;
 
-/** Reviews of members' access: see `domain/access/member-review.ts`. Returns how to stop. */
+/** Runs reviews of members' access: see `domain/access/member-review.ts`. Returns a function that stops. */
 export function startMemberReviews({
   store,
   months,
@@ -82,10 +82,10 @@ export function startMemberReviews({
   return startRounds(round, { everyMs: reviewMs, onFault }).stop;
 }
 
-/** Says in the log whose access, and whose keys, lapse soon or have lapsed: at the start, and once a day. */
+/** Logs whose access, and whose keys, lapse soon or have lapsed: at the start, and once a day. */
 export function warnOfLapses(store: Store, log: Logger): () => Promise<void> {
   const { policy } = store.lapses;
-  // What is over after every night is nothing to report.
+  // Access that ends after every night is not worth a report.
   const signIn = signInWarningMs(signInMs(policy) ?? 0) > 0 ? signInMs(policy) : undefined;
   const keys = policy.keyMaxDays === undefined ? undefined : policy.keyMaxDays * dayMs;
   const report = async () => {

@@ -1,6 +1,6 @@
 /**
- * A part of the composition root: the service's own keys, of which some hold now. What a command adds to them is taken up while
- * the service runs, and a key whose time is over goes by itself.
+ * A part of the composition root: the service's own keys, and which are valid now. Keys that a command adds are taken
+ * up while the service runs, and a key is dropped when its time is over.
  */
 import { randomBytes } from 'node:crypto';
 import { type IssuerKeys, makeIssuerKey, parseIssuerKeys } from '../../api/identity/issuer/keys.ts';
@@ -42,14 +42,14 @@ interface KeyTypes {
 }
 
 export interface ServiceKeys {
-  /** Those that hold now. Throws where there are none of that kind. */
+  /** The keys that are valid now. Throws where there are none of that kind. */
   of<Kind extends KeyKind>(kind: Kind): HeldKeys<KeyTypes[Kind]>;
   kinds: readonly KeyKind[];
-  /** Reads them again, and lets those go whose time is over. */
+  /** Reads the keys again, and drops those whose time is over. */
   refresh(): Promise<void>;
   /** Undefined where the console makes its own. */
   consoleSecret: Buffer | undefined;
-  /** The secrets in the database; undefined where it is this server's alone. */
+  /** The secrets in a shared database; undefined where the database is this server's alone. */
   secrets: Secrets | undefined;
 }
 
@@ -68,7 +68,7 @@ function parseSsh(kind: 'host' | 'client', text: string, title: string): SshKeyF
   );
 }
 
-/** A new key, which may take the place of `former`: a `stolen` one vouches for nothing any more. */
+/** Makes a new key, perhaps as the successor of `former`, which vouches for nothing any more if it was `stolen`. */
 export async function makeKey(
   kind: KeyKind,
   former?: { text: string; title: string; stolen: boolean },
@@ -83,7 +83,7 @@ export function describeKey(key: KeyTypes[KeyKind]): ServiceKey {
   return 'fingerprint' in key ? { id: key.fingerprint, line: key.publicKey } : { id: key.publicKey };
 }
 
-/** What a key is known by, of its text. Throws `invalid_state` with a sentence about `title` where that is none. */
+/** The public identity of a key's text. Throws `invalid_state` with a sentence about `title` where it is no key. */
 export function describeText(kind: KeyKind, text: string, title: string): ServiceKey {
   return describeKey(parsers[kind](text, title));
 }
@@ -91,8 +91,8 @@ export function describeText(kind: KeyKind, text: string, title: string): Servic
 type KeyConfig = Pick<Config, 'dataDir' | 'database' | 'secrets' | 'identity' | 'console'>;
 
 /**
- * Loads the keys, making those that are missing. Throws `invalid_state` with a sentence where one cannot be used, or the secrets in the
- * database cannot be read.
+ * Loads the keys, making those that are missing. Throws `invalid_state` with a sentence where a key is unusable, or
+ * the secrets in the database cannot be read.
  */
 export async function loadServiceKeys(
   config: KeyConfig,
@@ -108,7 +108,7 @@ export async function loadServiceKeys(
     );
   for (const kind of kinds) {
     const own = secrets && !(await keyStore.find(kind)) ? readKeyFiles(config.dataDir, kind) : undefined;
-    // Before it gets into the database.
+    // Checked before it is copied into the database.
     if (own) parsers[kind](own.key, keyFileOf(config.dataDir, kind));
     take(kind, await keyStore.findOrMake(kind, () => makeKey(kind)));
   }
@@ -143,7 +143,7 @@ async function openKeyStore(
     const secrets = await openSecrets(store, keys);
     return { keyStore: sharedKeys(dataDir, store, secrets, log), secrets };
   }
-  // A key that was used before is never replaced silently: people, login nodes and verifiers of signatures know it.
+  // A missing key that was used before is never replaced silently: people, login nodes and verifiers of signatures know it.
   const [missing] = await findMissingKeys(store, dataDir, kinds);
   if (missing) throw invalidState(missingKeyText(missing));
   return { keyStore: keysInFiles(dataDir, now) };
@@ -154,10 +154,10 @@ async function loadConsoleSecret(secrets: Secrets): Promise<Buffer> {
   return Buffer.from(await secrets.findOrAdd(consoleSecretName, made), 'base64');
 }
 
-/** A command changes files without a word to the service, and messages between servers can be lost. */
+/** Reread interval: a command changes files without a notice, and messages between servers can be lost. */
 const rereadMs = 10_000;
 
-/** Has the keys that hold used, now and whenever they have changed. Returns how to stop. */
+/** Calls `use` now and whenever the keys may have changed. Returns a function that stops. */
 export function followKeys(
   keys: ServiceKeys,
   { store, log }: { store: Store; log: Logger },
@@ -170,11 +170,11 @@ export function followKeys(
       failing = '';
     } catch (error) {
       const { message } = error as Error;
-      // Once, and not at every interval.
+      // Logged once, not at every interval.
       if (message !== failing && !stopping.aborted) log.error('secrets.unreadable', { error: message });
       failing = message;
     }
-    // Also where they could not be read: a key's turn comes by the time alone.
+    // Also after a failed read: the current key depends on the time alone.
     if (!stopping.aborted) use();
   };
   const rounds = startRounds(reread, { everyMs: rereadMs, onFault() {} });

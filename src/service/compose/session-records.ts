@@ -1,4 +1,4 @@
-/** A part of the composition root: writes the gateway's events of sessions to the audit trail, in order and in the background. */
+/** A part of the composition root: writes the gateway's session events to the audit trail, in order and in the background. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { SessionUses } from '../../domain/access/ssh-session.ts';
 import type { SessionEntry } from '../../domain/audit/audit.ts';
@@ -13,31 +13,31 @@ import { faultMessage } from '../../store/engine/engine.ts';
 import type { Store } from '../../store/engine/index.ts';
 
 export interface SessionRecords {
-  /** Resolves when it is written, or lost because too many wait. It never fails. `mayBeWritten`: by the service before this one. */
+  /** Resolves when it is written, or dropped from a full queue; never rejects. `mayBeWritten`: perhaps by the previous service. */
   record(event: GatewayEvent, mayBeWritten?: boolean): Promise<void>;
   stop(): Promise<void>;
 }
 
-interface Waiting {
+interface QueuedEntry {
   entry: SessionEntry;
   mayBeWritten: boolean;
   done(): void;
 }
 
-/** Entries of one transaction: few enough to take a millisecond or two. */
+/** Entries in one transaction: few enough to take a millisecond or two. */
 const pageSize = 20;
-/** While the database takes no writes, so many wait; the log has the rest. */
+/** Limit of the queue while the database takes no writes; the log reports how many were dropped. */
 const maxWaiting = 10_000;
 const retryMs = 1_000;
-/** More entries about sessions than processes have on their way when the service is cut off. */
+/** More session entries than processes have in transit when the service is cut off. */
 const recentEntries = 10_000;
-/** Repeated refusals within this are one entry, with a count. */
+/** Repeated refusals within this time are one entry, with a count. */
 const repeatMs = 60_000;
 const maxRepeats = 1_000;
 
-/** Takes events at once and writes them behind the scenes; what the disk refuses for a while is tried again. */
+/** Queues events at once and writes them in the background; writes that the disk refuses are retried. */
 export function startSessionRecords(store: Store, log: Logger): SessionRecords {
-  const waiting: Waiting[] = [];
+  const waiting: QueuedEntry[] = [];
   const withoutWritten = createWrittenFilter(store);
   const repeats = createRepeats((entry) => void push(entry, false));
   let lost = 0;
@@ -87,7 +87,7 @@ export function startSessionRecords(store: Store, log: Logger): SessionRecords {
   };
 }
 
-/** Says what goes on once a minute. */
+/** Logs a lasting failure once a minute. */
 function createFailureLog(log: Logger) {
   let saidAt = Number.NEGATIVE_INFINITY;
   return (error: unknown, fields: { waiting: number; lost: number }): void => {
@@ -97,11 +97,11 @@ function createFailureLog(log: Logger) {
   };
 }
 
-type Refusal = GatewayEvent & { kind: 'refused' };
+type RefusedEvent = GatewayEvent & { kind: 'refused' };
 
-/** Counts refusals like the one before them. `push` gets their counts, when a minute is over and at the end. */
+/** Counts repetitions of refusals. `push` gets their counts, after a minute and at the end. */
 function createRepeats(push: (entry: SessionEntry) => void) {
-  const repeats = new Map<string, { event: Refusal; since: number; more: number }>();
+  const repeats = new Map<string, { event: RefusedEvent; since: number; more: number }>();
   const sweeper = setInterval(() => sweep(Date.now() - repeatMs), repeatMs / 4).unref();
   function sweep(before: number) {
     for (const [key, { event, since, more }] of repeats) {
@@ -111,8 +111,8 @@ function createRepeats(push: (entry: SessionEntry) => void) {
     }
   }
   return {
-    /** Whether it is to be an entry of its own. */
-    isFirst(event: Refusal): boolean {
+    /** True for a refusal that gets an entry of its own. */
+    isFirst(event: RefusedEvent): boolean {
       const { userId, clusterId } = event.subject;
       const key = JSON.stringify([userId, clusterId, event.reason, event.attempt.remoteAddress]);
       const known = repeats.get(key);
@@ -133,8 +133,8 @@ function createRepeats(push: (entry: SessionEntry) => void) {
   };
 }
 
-/** Finds what is not in the trail yet. That is read once; a read that fails is tried again, like a write, by who asks. */
-function createWrittenFilter(store: Store): (page: readonly Waiting[]) => Promise<SessionEntry[]> {
+/** Filters out entries that the trail already has, which is read once; a failed read is retried by the caller, like a write. */
+function createWrittenFilter(store: Store): (page: readonly QueuedEntry[]) => Promise<SessionEntry[]> {
   let written: ReadonlySet<string> | undefined;
   return async (page) => {
     if (page.some(({ mayBeWritten }) => mayBeWritten))
@@ -187,7 +187,7 @@ export function entryOf(event: GatewayEvent): SessionEntry {
   return { ...entry, operation: 'ssh.session.closed', reason: event.reason, details, ...(uses && { uses }) };
 }
 
-/** The entry of refusals that followed on one like them, the last of which is `event`. */
+/** The entry that counts repeated refusals, the last of which is `event`. */
 function repeatedEntry(event: GatewayEvent & { kind: 'refused' }, count: number): SessionEntry {
   const entry = entryOf(event);
   return { ...entry, details: `${entry.details}; ${count} more ${count === 1 ? 'time' : 'times'}` };

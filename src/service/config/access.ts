@@ -1,4 +1,4 @@
-/** How long access lasts, and with which keys (`access`, and two settings of `gateway`). */
+/** The lifetime of access, and the keys it requires (`access`, and two settings of `gateway`). */
 import type { AccessPolicy } from '../../domain/access/lapse.ts';
 import { present } from '../../domain/present.ts';
 import { invalid } from './named-files.ts';

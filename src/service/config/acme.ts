@@ -1,4 +1,4 @@
-/** The part of the configuration that is about certificates which the service obtains by itself (ACME, RFC 8555). */
+/** The `acme` section of the configuration: certificates that the service obtains by itself (ACME, RFC 8555). */
 import { isIP } from 'node:net';
 import { join } from 'node:path';
 import { readAddress } from './addresses.ts';
@@ -19,7 +19,7 @@ export const acmeSchema = section(
   ['agreeToTerms'],
 );
 
-/** Where the certificate is, with its key in the same file, so that both are replaced at once. */
+/** The path of the obtained certificate, with its key in the same file, so that both are replaced at once. */
 export function acmeCertificateFile(dataDir: string): string {
   return join(dataDir, 'keys', 'acme_certificate.pem');
 }

@@ -1,4 +1,4 @@
-/** Where a listener listens, as the configuration says it. */
+/** Addresses of listeners in the configuration. */
 import { createTrustedProxies, plainAddress } from '../../lib/source-address.ts';
 import { invalid } from './named-files.ts';
 
@@ -7,7 +7,7 @@ export interface Address {
   port: number;
 }
 
-/** Throws `invalid_request` with a sentence for what is no host and port. `name`: of the setting. */
+/** Parses a host and a port. `name`: that of the setting. Throws `invalid_request` with a sentence. */
 export function readAddress(name: string, value: string): Address {
   const [, bracketed, plain, digits] = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]+)):(\d{1,5})$/.exec(value) ?? [];
   const host = bracketed ?? plain;

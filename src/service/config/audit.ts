@@ -8,7 +8,7 @@ import { leadsInto } from './secret-files.ts';
 const schema = section({ signSeconds: duration('seconds', 1, 86_400), file: text, group: text });
 export const auditSchema = { ...schema, dependencies: { group: ['file'] } } as typeof schema;
 
-/** The section, which fits the schema: what `service/audit` is started with. */
+/** The settings that `service/audit` is started with, from a section that fits the schema. */
 export type AuditSettings = ReturnType<typeof readAudit>;
 
 export function readAudit(given: Value<typeof auditSchema> | undefined, files: NamedFiles) {
@@ -27,10 +27,10 @@ function groupId(name: string): number {
   return Number(id);
 }
 
-/** No file of the service's own ends so. */
+/** No file of the service itself has such a name. */
 const logName = /\.(jsonl|log)$/;
 
-/** The copy is not written between or over other files: lines that are appended to the database destroy it. Throws `invalid_request`. */
+/** Refuses a copy inside or over the service's other files: lines that are appended to the database destroy it. Throws `invalid_request`. */
 export function refuseCopyOverOthers({
   dataDir,
   files,
@@ -50,7 +50,7 @@ export function refuseCopyOverOthers({
   if (existsSync(file)) refuseOther(file);
 }
 
-/** What the lines of a trail begin with (`service/audit/copy.ts`). */
+/** The beginnings of a trail's lines (`service/audit/copy.ts`). */
 const beginnings = ['{"kind":"entry",', '{"kind":"head",'];
 
 function refuseOther(file: string): void {
@@ -70,7 +70,7 @@ function beginningOf(file: string): string {
     readSync(descriptor, bytes);
     closeSync(descriptor);
   } catch {
-    // This account may not read it: a health check's need not.
+    // This account may not read it: that of a health check need not.
   }
   return bytes.toString('latin1').replace(/\0+$/, '');
 }

@@ -1,4 +1,4 @@
-/** The TLS certificates of the listeners: when each ends, and whether it can be used at all. */
+/** The TLS certificates of the listeners: their expiry, and whether each is usable. */
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { isIP } from 'node:net';
@@ -11,8 +11,8 @@ import { type HttpConfig, listHttpListeners } from './listeners.ts';
 export type ListenerCertificate = ReturnType<typeof certificateOf>;
 
 /**
- * Of every listener that has one, which those with `tls: acme` do not at first. They are read anew from what the configuration
- * holds, or from the file that the service renews, so that ages are of now.
+ * Certificates of all listeners that have one; with `tls: acme` there is none at first. They are parsed again from
+ * the configuration, or from the file that the service renews, so that they are current.
  */
 export function listCertificates(config: Config): ListenerCertificate[] {
   return listHttpListeners(config).flatMap(([name, { tls, url }]) => {
@@ -25,7 +25,7 @@ export function listCertificates(config: Config): ListenerCertificate[] {
 
 const dayMs = 86_400_000;
 
-/** What is wrong with a certificate, or about to be; undefined where nothing is. */
+/** A present or approaching problem of a certificate; undefined where there is none. */
 export function problemOf(
   one: ListenerCertificate,
   now: number,
@@ -43,39 +43,39 @@ export function problemOf(
       message: `${file} is good from ${day(beginsAt)} on only.`,
       action: 'Is the clock of this machine right?',
     };
-  // One that is renewed has a third of its life left then. Where a quarter is left, that has failed for long.
+  // Renewal begins with a third of the life left. Where a quarter is left, renewal has failed for long.
   const lateMs = isRenewed ? (endsAt - beginsAt) / 4 : 30 * dayMs;
   if (endsAt - now >= lateMs) return undefined;
   return { urgency: 'soon', message: `${endText(one, now)}.`, action };
 }
 
-/** When a certificate ends that has not ended, as a sentence without its full stop. */
+/** The expiry of a certificate that has not expired, as a sentence without its full stop. */
 export function endText({ file, endsAt }: ListenerCertificate, now: number): string {
   const days = Math.floor((endsAt - now) / dayMs);
   const span = days < 1 ? 'less than a day' : days === 1 ? '1 day' : `${days} days`;
   return `${file} ends on ${new Date(endsAt).toISOString().slice(0, 10)}, in ${span}`;
 }
 
-/** Why there is none yet where the service obtains it, as a sentence; undefined where there is one, or it obtains none. */
+/** A sentence why the service has not obtained a certificate yet; undefined where it has one, or obtains none. */
 export function missingCertificate({ acme, dataDir }: Config): string | undefined {
   if (!acme || readRenewedCertificate(acmeCertificateFile(dataDir))) return undefined;
   const { host } = new URL(acme.directory);
   return `There is none yet for ${acme.hosts.join(', ')}. The service obtains it from ${host} when it runs.`;
 }
 
-/** The file with certificate and key that the service obtained; undefined where it holds none that can be used. */
+/** The file with certificate and key that the service obtained; undefined where its content is unusable. */
 function readRenewedCertificate(file: string): Buffer | undefined {
   try {
     const pem = readFileSync(file);
     const [certificate, key] = [readCertificate(pem), readKey(pem)];
     return certificate && key && certificate.checkPrivateKey(key) ? pem : undefined;
   } catch {
-    // It is obtained anew.
+    // An unusable file is replaced: the service obtains the certificate again.
     return undefined;
   }
 }
 
-/** Throws `invalid_request` for the first certificate that its listener cannot use. One that is expired can be used. */
+/** Throws `invalid_request` for the first certificate that its listener cannot use. An expired one is usable. */
 export function requireCertificates(config: Config): void {
   const [broken] = listCertificates(config).filter(({ fault }) => fault !== undefined);
   if (broken?.fault !== undefined)
@@ -97,7 +97,7 @@ function certificateOf(
     setting,
     file,
     keyFile,
-    /** Why the listener cannot use it, as a sentence that names the file; undefined where it can. */
+    /** A sentence why the listener cannot use the certificate, which names the file; undefined where it can. */
     fault: faultOf(certificate, readKey(key), { file, keyFile }),
     beginsAt: Date.parse(certificate.validFrom),
     endsAt: Date.parse(certificate.validTo),
@@ -130,7 +130,7 @@ function readKey(pem: Buffer): KeyObject | undefined {
   try {
     return createPrivateKey(pem);
   } catch {
-    // What went wrong may quote the key.
+    // The error's message may quote the key.
     return undefined;
   }
 }

@@ -1,4 +1,4 @@
-/** The `clusters` section of the configuration: what a lab may do to the service's own host. */
+/** The `clusters` section of the configuration: the permissions of a lab on the service's own host. */
 import { homedir } from 'node:os';
 import { dirname, resolve } from 'node:path';
 import { invalid } from './named-files.ts';
@@ -7,18 +7,18 @@ import { isWithin } from './secret-files.ts';
 
 export const clustersSchema = section({
   secretsDir: text,
-  // Clusters that a lab which comes over the API may describe with `local: true`.
+  // Names of clusters that a lab from the API may describe with `local: true`.
   allowLocal: list(text),
-  // Whether a lab that comes over the API may have simulated login nodes, which run here, where the service is root.
+  // Allows labs from the API to have simulated login nodes, which run on this host, where the service is root.
   allowSimulated: flag,
-  // Whether simulated login nodes are wanted whose sessions are not kept apart from the service, as without root.
+  // Allows simulated login nodes whose sessions are not isolated from the service, as without root.
   unsafeSimulatedLogins: flag,
 });
 
 /**
- * The section with its defaults: labs may name files in the directory of the configuration, where an operator's lab file is
- * too, but never in the data directory, nor the files of the configuration itself (`own`). There is no default where that
- * directory also has secrets of other programs. Throws `invalid_request` for a directory in the data directory.
+ * The section with its defaults: labs may name files in the directory of the configuration, where an operator's lab file
+ * is too, but never in the data directory, nor the files of the configuration itself (`own`). There is no default where
+ * that directory also has secrets of other programs. Throws `invalid_request` for a directory in the data directory.
  */
 export function readClusters(
   {

@@ -1,4 +1,4 @@
-/** The web console in the configuration: where it is, and its client at an external issuer. */
+/** The web console in the configuration: its address, and its client at an external issuer. */
 import { invalid, type NamedFiles } from './named-files.ts';
 import { file, list, section, text, type Value } from './schema.ts';
 
@@ -17,7 +17,7 @@ export function readConsoleClient(given: Value<typeof consoleClientSchema>, file
   return { clientId: given.clientId, clientSecretFile, clientSecret, scopes: given.scopes };
 }
 
-/** Throws `invalid_request` where the address of the console will not do, or its client is missing. */
+/** Throws `invalid_request` where the console's address is unsuitable, or its client is missing. */
 export function checkConsole({
   console,
   identity,
@@ -26,7 +26,7 @@ export function checkConsole({
   identity: { issuer: string | undefined; console: ConsoleClient | undefined };
 }): void {
   const { issuer } = identity;
-  // Cookies are for all of an origin, and the issuer sends people back to an address of it.
+  // Cookies are for a whole origin, and the issuer sends people back to an address of it.
   if (console && new URL(console.url).origin !== console.url)
     throw invalid(
       `console.url is ${console.url}; give an address without a path, such as https://console.example.org.`,

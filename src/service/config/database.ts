@@ -1,4 +1,4 @@
-/** The PostgreSQL that several servers share, in place of SQLite's file in the data directory, and the key of the secrets in it. */
+/** The shared PostgreSQL, which replaces SQLite's file in the data directory, and the key of the secrets in it. */
 import { statSync } from 'node:fs';
 import { commandIo } from '../../lib/command-io.ts';
 import { messageOf } from '../../lib/error-message.ts';
@@ -15,7 +15,7 @@ export const databaseSchema = {
 
 type RawDatabase = { [Name in keyof typeof databaseSchema]?: string };
 
-/** The URL, which can have a password in it; undefined: the database is SQLite's. Throws `invalid_request`. */
+/** The URL, which can contain a password; undefined: the database is SQLite's. Throws `invalid_request`. */
 export function readDatabase(
   { database, databaseFile, backup }: RawDatabase & { backup?: object },
   files: NamedFiles,
@@ -26,7 +26,7 @@ export function readDatabase(
   const url = databaseFile === undefined ? database : files.readSecretText('databaseFile', databaseFile);
   if (url === undefined) return undefined;
   const target = parsed(url, setting);
-  // Every account of the host that can read the settings would have it.
+  // Every account of the host that can read the settings would have the password.
   if (database !== undefined && target.password !== undefined && (statSync(files.file).mode & 0o077) !== 0)
     throw invalid(
       'database has a password, and others can read this file. Put the URL into a file of its own, chmod 600, and name that with databaseFile.',
@@ -48,7 +48,7 @@ function parsed(url: string, setting: string): ReturnType<typeof parsePostgresUr
   }
 }
 
-/** With the path of its authorities made absolute, as those of other settings are. */
+/** The URL with the path of its CA file made absolute, like the paths of other settings. */
 function withFile(url: string, path: string): string {
   const [target, query] = url.split('?');
   const options = new URLSearchParams(query);
@@ -59,8 +59,8 @@ function withFile(url: string, path: string): string {
 const setting = 'secretsKeyFile';
 
 /**
- * The key is in a file that only the service can read, or in the environment. Undefined where the database is not shared, or
- * there is no key: only what needs one says so. Throws `invalid_request`.
+ * The key is in a file that only the service can read, or in the environment. Undefined where the database is not
+ * shared, or there is no key: only users of the key report that. Throws `invalid_request`.
  */
 export function readSecretsKey(
   { database, databaseFile, secretsKeyFile: path }: RawDatabase,

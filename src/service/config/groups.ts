@@ -1,4 +1,4 @@
-/** `identity.groups`: where people's groups at the issuer are known from, and what rules give for them. */
+/** `identity.groups`: the claim with people's groups at the issuer, and the rules that give access by them. */
 import { permissionCatalog } from '../../domain/access/permission.ts';
 import {
   type GroupSettings,
@@ -41,7 +41,7 @@ export function readGroupSettings(
   return { source: { issuer, claim }, rules: rules.map((rule, index) => ruleOf(rule, `${at}[${index}]`)) };
 }
 
-/** Throws `invalid_request` for a rule whose organization is not among those that there are. */
+/** Throws `invalid_request` for a rule whose organization does not exist. */
 export function checkOrganizations({ rules }: GroupSettings, slugs: readonly string[]): void {
   refuseUnknownSlugs(rules, slugs, at);
 }

@@ -35,12 +35,12 @@ export type { Address } from './addresses.ts';
 
 export type { HttpConfig } from './listeners.ts';
 
-/** What the file says, with defaults and in the units of the program. What each setting means: docs/configuration.md. */
+/** The file's settings, with defaults and in the units of the program. The meaning of each setting: docs/configuration.md. */
 export type Config = Readonly<ReturnType<typeof settle>>;
 
 const days = duration('days', 1, 36_500);
 const retentionSchema = section({
-  // A client repeats a request within minutes, and has to be answered with what it did the first time.
+  // A client repeats a request within minutes, and must get the answer of the first time.
   commands: duration('days', 7, 36_500),
   sessions: days,
   audit: days,
@@ -51,7 +51,7 @@ const gatewaySchema = section({
   listen: text,
   hostname: text,
   port: integer(1, 65_535),
-  // 0: it is in the service's.
+  // 0: the gateway runs in the service's process.
   processes: integer(0, 64),
   account: pattern('^[a-z_][a-z0-9_-]{0,30}$'),
   limits: gatewayLimitsSchema,
@@ -62,7 +62,7 @@ const gatewaySchema = section({
 const kubernetesSchema = section({ clientId: text, usernameClaim: text }, ['clientId']);
 const identitySchema = section({
   issuer: urlSchema,
-  // The issuer's certificate authority in PEM, where not everyone trusts it.
+  // The CA of the issuer in PEM, where it is not a public one.
   ca: file,
   audiences: list(text, { minItems: 1 }),
   cliClientId: text,
@@ -74,7 +74,7 @@ const identitySchema = section({
   embedded: httpSchema,
   secondFactor: oneOf('none', 'staff', 'all'),
   trustEmail: list(text, { minItems: 1 }),
-  // Whether the console says what its tokens are for (RFC 8707); `auto`: until refused. Clients always do: a platform must not turn it off.
+  // Whether the console requests an audience (RFC 8707); `auto`: until refused. Clients always do: a platform must keep it on.
   resourceParameter: oneOf('auto', 'never'),
 });
 const schema = section({
@@ -89,7 +89,7 @@ const schema = section({
   http: section({ connectionsPerSource: connections, connections }),
   sync: section({ intervalSeconds: duration('seconds', 0.1, 60) }),
   clusters: clustersSchema,
-  // Below are the system's own and its first people, above the ranges that systemd keeps for itself.
+  // Lower UIDs are the system's own and its first people's; higher ones are in ranges that systemd keeps for itself.
   uids: section({ base: integer(1000, 60_000) }),
   access: accessSchema,
   retention: retentionSchema,
@@ -103,7 +103,7 @@ const schema = section({
 });
 type RawConfig = Value<typeof schema>;
 
-/** Reads `andromeda.yaml`. Paths in it are relative to it. Throws `invalid_request` with a sentence that names file and line. */
+/** Reads `andromeda.yaml`. Relative paths in it start at its directory. Throws `invalid_request` with a sentence that names file and line. */
 export function readConfig(file: string): Config {
   const raw = readSettings(file, schema);
   try {
@@ -115,7 +115,7 @@ export function readConfig(file: string): Config {
   }
 }
 
-/** The files that an installation's configuration consists of: itself, and those it names. Throws as `readConfig` does. */
+/** The files of an installation's configuration: itself, and those it names. Throws as `readConfig` does. */
 export function listConfigFiles(file: string): string[] {
   return filesOf(readSettings(file, schema), new NamedFiles(file));
 }
@@ -138,7 +138,7 @@ function settle(raw: RawConfig, files: NamedFiles) {
   const listeners = readListeners(raw, files, dataDir);
   const parts = {
     demo: false as boolean,
-    /** The files that it consists of: itself, and those it names. */
+    /** The file of the configuration itself, and the files it names. */
     files: own as readonly string[],
     dataDir,
     /** The URL of the PostgreSQL that several servers share; undefined: SQLite's file in `dataDir`. */
@@ -147,7 +147,7 @@ function settle(raw: RawConfig, files: NamedFiles) {
     ...listeners,
     gateway: readGateway(raw.gateway ?? {}),
     trustedProxies: readProxies(raw.trustedProxies ?? []),
-    // A whole site can stand behind one address, and its browsers keep connections for a minute.
+    // A whole site can share one address, and its browsers keep connections for a minute.
     http: { connectionsPerSource: 512, connections: 8192, ...raw.http },
     sync: { intervalMs: (raw.sync?.intervalSeconds ?? 15) * 1000 },
     clusters: readClusters(raw.clusters, { file: files.file, dataDir, own }),
@@ -222,7 +222,7 @@ function readGateway(given: Value<typeof gatewaySchema>) {
 
 function readIdentity(given: Value<typeof identitySchema>, files: NamedFiles) {
   const { issuer, audiences = ['andromeda'], cliClientId = 'andromeda-cli', scopes, kubernetes } = given;
-  // OpenID Connect Discovery 1.0, 3. Keys in the clear make anyone on the way an operator.
+  // OpenID Connect Discovery 1.0, 3. With keys over plain HTTP, anyone on the network path could become an operator.
   if (issuer !== undefined && !isSafeUrl(new URL(issuer)))
     throw invalid(`identity.issuer is ${issuer}, which is plain http. Give its https address.`);
   const ca = files.read('identity.ca', given.ca)?.toString('utf8');

@@ -1,4 +1,4 @@
-/** Reading a lab file (`lab.yaml`), whose shape is the one that the operator API takes. */
+/** Reads a lab file (`lab.yaml`), which has the format of the operator API. */
 import { dirname, resolve } from 'node:path';
 import { loadDocument } from '../../api/http/document.ts';
 import { checkLab, type Lab, LabError } from '../../domain/clusters/lab.ts';
@@ -8,7 +8,7 @@ import { DomainError } from '../../domain/error.ts';
 import { lineOf } from '../../lib/yaml-lines.ts';
 import { readSettings, readText } from './settings-file.ts';
 
-/** The lab a file describes. Throws `invalid_request` with a sentence that names the file, its line and the fault. */
+/** The lab of a file. Throws `invalid_request` with a sentence that names the file, its line and the fault. */
 export function readLab(file: string): Lab {
   const { components } = loadDocument('business');
   const written = readSettings<Lab>(file, { ...components?.schemas?.['Lab'], components });

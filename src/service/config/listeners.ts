@@ -1,4 +1,4 @@
-/** The HTTP listeners: where each listens, what it is called from outside, and its TLS. */
+/** The HTTP listeners: their addresses, their public URLs, and their TLS. */
 import { isLoopback } from '../../lib/source-address.ts';
 import { acmeCertificateFile } from './acme.ts';
 import { type Address, isWildcard, readAddress } from './addresses.ts';
@@ -7,12 +7,12 @@ import { file, flag, pattern, type Schema, section, text, type Value } from './s
 
 export interface HttpConfig {
   listen: Address;
-  /** What people and programs call it from outside, without a slash at the end. */
+  /** The URL by which people and programs reach it, without a slash at the end. */
   url: string;
   tls: { cert: Buffer; key: Buffer; certFile: string; keyFile: string } | AcmeTls | undefined;
 }
 
-/** A certificate that the service obtains: what is in the file changes while it runs, and at first there is none. */
+/** A certificate that the service obtains: the file changes at run time, and does not exist at first. */
 interface AcmeTls {
   acme: true;
   certFile: string;
@@ -35,7 +35,7 @@ export function readHttp(
 ): HttpConfig {
   const listen = readAddress(`${name}.listen`, given.listen ?? `127.0.0.1:${defaultPort}`);
   const tls = given.tls && readTls(`${name}.tls`, given.tls, { files, dataDir });
-  // Tokens and passwords cross these connections, so they cross no network in the clear.
+  // Tokens and passwords cross these connections, so they must not cross a network unencrypted.
   if (!tls && !given.behindProxy && !isLoopback(listen.host))
     throw invalid(
       `${name}.listen is ${listen.host}, which is not loopback, and there is no TLS. Give ${name}.tls, or set ${name}.behindProxy: true where a proxy in front does TLS.`,

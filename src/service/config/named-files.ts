@@ -1,4 +1,4 @@
-/** Files that settings name: where they are, and what is in them. Refusals are sentences that begin with the setting. */
+/** Files that settings name, with their content. Refusals are sentences that begin with the setting. */
 import { readFileSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { DomainError } from '../../domain/error.ts';
@@ -24,7 +24,7 @@ export class NamedFiles {
     }
   }
 
-  /** As `read`, and refuses a file that others can read. */
+  /** Like `read`, but refuses a file that others can read. */
   readSecret(name: string, path: string): Buffer {
     const content = this.read(name, path);
     const file = this.at(path);

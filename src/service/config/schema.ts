@@ -1,4 +1,4 @@
-/** The JSON schemas that settings are made of. The type of a setting follows from its schema, so that each is described once. */
+/** JSON schemas of settings. A setting's type is derived from its schema, so that each is described once. */
 import type { FuncKeywordDefinition } from 'ajv';
 import { durationMs } from '../../domain/units.ts';
 
@@ -60,7 +60,7 @@ export interface Bounds {
   maximum: number;
 }
 
-/** A duration: a number of the unit that the name has (`keyMaxDays: 730`), or a text (`730d`). Days are whole. */
+/** A duration: a number in the unit of the setting's name (`keyMaxDays: 730`), or a text (`730d`). Days are whole. */
 export function duration(unit: Bounds['unit'], minimum: number, maximum: number): Schema<number> {
   return { duration: { unit, minimum, maximum } };
 }

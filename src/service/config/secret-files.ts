@@ -1,17 +1,17 @@
-/** Which files of this host a lab that comes over the API may name: one directory's, and of that not what is ours. */
+/** Restricts the files of this host that a lab from the API may name: to one directory, without the service's own files. */
 import { lstatSync, realpathSync } from 'node:fs';
 import { basename, dirname, isAbsolute, join, relative, resolve } from 'node:path';
 
-/** Whether a path is a directory or something below it, by its text alone. */
+/** True if a path is a directory or below it, compared as text. */
 export function isWithin(path: string, directory: string): boolean {
   const way = relative(directory, path);
   return way === '' || (way !== '..' && !way.startsWith('../') && !isAbsolute(way));
 }
 
 /**
- * Why a file must not be named, as a clause that follows its path; undefined where it may. The clause is the same whether or
- * not there is such a file. `directory` undefined: none may. Symbolic links count as their target, and must themselves be
- * within the directory as well, or another user of the host could change the target later.
+ * A clause after the path why a lab must not name a file; undefined where it may. The clause does not reveal whether
+ * the file exists. `directory` undefined: none is allowed. Symbolic links count as their target, and must themselves
+ * be within the directory as well, or another user of the host could change the target later.
  */
 export function refusalOfFile(
   path: string,
@@ -38,12 +38,12 @@ function isBelow(path: string, directory: string): boolean {
   return path !== directory && isWithin(path, directory);
 }
 
-/** Whether a path leads to a directory or something below it, symbolic links followed. */
+/** True if a path is a directory or below it, with symbolic links resolved. */
 export function leadsInto(path: string, directory: string): boolean {
   return isWithin(path, directory) || isWithin(realPath(path) ?? path, realPath(directory) ?? directory);
 }
 
-/** Where a path leads, also one that does not exist yet; undefined for a symbolic link that leads nowhere. */
+/** The resolved path, also of a file that does not exist yet; undefined for a dangling symbolic link. */
 function realPath(path: string): string | undefined {
   try {
     return realpathSync(path);

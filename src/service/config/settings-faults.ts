@@ -1,4 +1,4 @@
-/** What is wrong with settings by their JSON schema: where, and a sentence that a person can act on. */
+/** The faults of settings against their JSON schema: the path, and a sentence that a person can act on. */
 import { Ajv, type ErrorObject, type ValidateFunction } from 'ajv';
 import { type Bounds, durationForm, durationKeyword, type Schema } from './schema.ts';
 
@@ -7,7 +7,7 @@ export interface Fault {
   sentence: string;
 }
 
-/** The faults of a value, none where it fits the schema. Durations in it become numbers of their unit. */
+/** The faults of a value, none where it fits the schema. Replaces its durations by numbers of their unit. */
 export function listFaults(value: unknown, schema: Schema<unknown>): Fault[] {
   const validate = validatorOf(schema);
   if (validate(value)) return [];
@@ -21,21 +21,21 @@ export function listFaults(value: unknown, schema: Schema<unknown>): Fault[] {
   });
 }
 
-/** To compile one takes 40 ms, and settings are read several times. */
+/** Caches validators: compiling one takes 40 ms, and settings are read several times. */
 const validators = new WeakMap<object, ValidateFunction>();
 
 function validatorOf(schema: Schema<unknown>): ValidateFunction {
   const known = validators.get(schema);
   if (known) return known;
   const options = { allErrors: true, strictSchema: false, allowUnionTypes: true, verbose: true };
-  // It runs a few times, so what it takes to compile counts: our own schema is not checked, and its code is not made shorter.
+  // A validator runs a few times, so compile time counts: our own schema is not checked, and its code is not optimized.
   const quick = { validateSchema: false, code: { optimize: false } };
   const validate = new Ajv({ ...options, ...quick, keywords: [durationKeyword] }).compile(schema);
   validators.set(schema, validate);
   return validate;
 }
 
-/** Of alternatives none of which fits, what is wrong with the one that was meant. */
+/** Where no alternative fits, drops the errors of those that were not meant. */
 function plainErrors(errors: ErrorObject[]): ErrorObject[] {
   const plain = errors.filter(({ keyword }) => keyword !== 'anyOf');
   return plain.filter(
@@ -46,7 +46,7 @@ function plainErrors(errors: ErrorObject[]): ErrorObject[] {
   );
 }
 
-/** A value as a message may have it: without user, password and query of an address. */
+/** A value for a message: without user, password and query of a URL. */
 export function withoutSecrets(value: unknown): string {
   if (typeof value !== 'string') return JSON.stringify(value);
   return JSON.stringify(value.replace(/:\/\/.*@/s, '://…@').replace(/(:\/\/[^?#]*)[?#].*/s, '$1?…'));
@@ -68,7 +68,7 @@ function sentenceOf(error: ErrorObject, parts: readonly string[]): string {
     return `${prefix}${given} is not a setting; ${hint}`;
   }
   if (keyword === 'required') return `${at} lacks ${params['missingProperty']}.`;
-  // In the place of the value, which can be a secret: addresses have passwords and keys in them.
+  // Shown instead of the value, which can be a secret: URLs contain passwords and keys.
   const form = (error.parentSchema as { form?: string } | undefined)?.form;
   if (form !== undefined && (keyword === 'pattern' || keyword === 'type')) return `${at} must be ${form}.`;
   if (keyword === 'duration') return `${at} must be ${durationForm(error.schema as Bounds)}.`;
@@ -89,7 +89,7 @@ function closestTo(given: string, known: readonly string[]): string | undefined 
   return closest && closest.distance <= most ? closest.name : undefined;
 }
 
-/** How many letters are to be changed, added or left out (Levenshtein), case aside; Infinity where it is more than `most`. */
+/** Levenshtein distance, ignoring case; Infinity where it is more than `most`. */
 function editDistance(from: string, to: string, most: number): number {
   if (Math.abs(from.length - to.length) > most) return Infinity;
   let row = Array.from({ length: to.length + 1 }, (_, index) => index);

@@ -1,4 +1,4 @@
-/** Reading a YAML file of settings against a JSON schema, with errors that a person can act on. */
+/** Reads a YAML file of settings against a JSON schema, with errors that a person can act on. */
 import { readFileSync } from 'node:fs';
 import { visit } from 'yaml';
 import { DomainError } from '../../domain/error.ts';
@@ -8,9 +8,9 @@ import type { Schema } from './schema.ts';
 import { listFaults } from './settings-faults.ts';
 
 /**
- * The file's content, checked; durations are numbers of their setting's unit. Throws `invalid_request` with a line for each
- * fault: the file, the line in it, the setting and what is wrong there. A schema's `form` says in words what is wanted.
- * Defaults are the caller's business.
+ * The file's content, validated; durations are numbers of their setting's unit. Throws `invalid_request` with a line
+ * for each fault: the file, the line in it, the setting and the fault. A schema's `form` describes the expected
+ * format. Callers apply the defaults.
  */
 export function readSettings<T>(file: string, schema: Schema<T>): T {
   const { document, at } = parseLines(file, readText(file));
@@ -29,7 +29,7 @@ export function readSettings<T>(file: string, schema: Schema<T>): T {
       );
     },
   });
-  // As an editor leaves it that found the disk full: it does not ask for every default.
+  // An editor that found the disk full leaves an empty file, which does not mean all defaults.
   if (document.contents === null)
     throw new DomainError(
       'invalid_request',
@@ -39,7 +39,7 @@ export function readSettings<T>(file: string, schema: Schema<T>): T {
   try {
     value = document.toJS();
   } catch (error) {
-    // Aliases that name each other, or too many of them.
+    // Aliases that refer to each other, or too many of them.
     throw new DomainError('invalid_request', `${file}: not readable as YAML: ${(error as Error).message}.`);
   }
   const faults = listFaults(value, schema).map(({ path, sentence }) => {
@@ -63,8 +63,8 @@ export function readText(file: string): string {
 }
 
 /**
- * `file:line` of the setting that a sentence begins with, or of another that it names where that one is not in the file;
- * undefined where it begins with none.
+ * `file:line` of the setting that a sentence begins with, or of another that it names where that one is not in the
+ * file; undefined where it begins with none.
  */
 export function lineOfSentence(file: string, sentence: string): string | undefined {
   const { document, at } = parseLines(file, readText(file));

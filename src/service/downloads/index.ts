@@ -1,7 +1,7 @@
 /**
- * What the service hands its people to work with: the portable client, which the program carries, and executables for their
- * machines, which are a release's files, unpacked below the data directory. Owns the page, the install
- * scripts and the files; all of it may be had without a token. What is not there is not offered.
+ * Downloads for the service's people: the portable client, which the program contains, and executables for their
+ * machines, which are a release's files, unpacked below the data directory. Owns the page, the install scripts and
+ * the files; none needs a token. Missing files are not offered.
  *
  * Flow: the files of a release, and the portable client (src/lib/packaging.ts) → offer.ts → page.ts, scripts.ts → the
  * addresses here, the same at the Platform API, where people sign in, and at the console.
@@ -26,11 +26,11 @@ import { createTransfers, type TransferLimits, type Transfers, usualTransfers } 
 
 export interface DownloadsOptions {
   dataDir: string;
-  /** Where people sign in: the Platform API, as they call it. */
+  /** The public URL of the Platform API, at which people sign in. */
   platformUrl: string;
   portable?: typeof portableClient;
   log: Logger;
-  /** In front of the listeners, for whom a download is counted. */
+  /** Trusted proxies of the listeners, to count downloads by client address. */
   proxies: TrustedProxies;
   transfers?: TransferLimits;
 }
@@ -57,20 +57,20 @@ export function createDownloads(options: DownloadsOptions): Downloads {
   };
 }
 
-interface Parts {
+interface DownloadParts {
   url: string;
   read(): Promise<Offer>;
   transfers: Transfers;
 }
 
-function createApp(options: DownloadsOptions, { url, read, transfers }: Parts): Express {
+function createApp(options: DownloadsOptions, { url, read, transfers }: DownloadParts): Express {
   const app = express();
   app.disable('x-powered-by');
   app.set('case sensitive routing', true);
   app.set('strict routing', true);
   app.set('etag', 'strong');
   app.use(refuseOtherMethods);
-  // Its links are relative.
+  // The page's links are relative.
   app.get('/download/', (_request, response) => response.redirect(308, '../download'));
   app.get('/download', async (request, response) => {
     const hint = request.headers['sec-ch-ua-platform'];
@@ -120,7 +120,7 @@ function answerErrors(log: Logger): ErrorRequestHandler {
     if (unexpected) log.error('clients.failed', { path: request.path, error });
     for (const name of ['ETag', 'Content-Disposition', 'Last-Modified', 'Accept-Ranges', 'Content-Length'])
       response.removeHeader(name);
-    // A slot for a download takes longer to become free than other things do.
+    // A download slot takes longer to become free than other resources.
     const later = response.hasHeader('Retry-After')
       ? { 'Retry-After': response.getHeader('Retry-After') }
       : {};
@@ -131,7 +131,7 @@ function answerErrors(log: Logger): ErrorRequestHandler {
   };
 }
 
-/** Asked for anew each time, and not sent again where it is the same. */
+/** Caches revalidate a file each time, and do not fetch an unchanged one. */
 const fileHeaders = {
   'Cache-Control': 'no-cache',
   'X-Content-Type-Options': 'nosniff',
@@ -151,7 +151,7 @@ function refuseOtherMethods({ method }: Request, response: Response, next: NextF
   response.status(405).set(headers).json({ code: 'invalid_request', message, retryable: false });
 }
 
-/** As HTTP has it (RFC 9110, 14.1.2), the end of a file that is longer than the file is all of it; the sender refuses it. */
+/** Clamps a suffix range to the file: in HTTP (RFC 9110, 14.1.2) a longer one means all of the file, but the sender refuses it. */
 function clampSuffix({ headers }: Request, bytes: number): void {
   const [, suffix] = /^ *bytes=-(\d+) *$/.exec(headers.range ?? '') ?? [];
   if (suffix !== undefined && Number(suffix) > bytes) headers.range = `bytes=-${bytes}`;
@@ -164,7 +164,7 @@ function sendFile(
   { type, attachment }: { type: string; attachment: string },
 ): void {
   if (file.sha256 !== undefined) response.setHeader('ETag', `"${file.sha256}"`);
-  // Only what is sent takes a slot.
+  // Only a transfer takes a slot.
   if (request.method === 'GET' && !request.fresh) transfers.begin(request, response, file.bytes ?? 0);
   if (file.bytes !== undefined) clampSuffix(request, file.bytes);
   response.set({ ...fileHeaders, 'Content-Type': type });
@@ -175,7 +175,7 @@ function sendFile(
   });
 }
 
-/** As everywhere, but for what the sender of files refuses by a status of its own. */
+/** The usual reply, except for errors of the file sender that have a status of their own. */
 function replyFor(error: unknown): ReturnType<typeof errorReply> {
   const status = error instanceof Error && 'status' in error ? error.status : undefined;
   if (status === 404) return errorReply(addressNotFound());

@@ -1,4 +1,4 @@
-/** All that people are offered at this moment, and by which addresses. */
+/** All current downloads, and their addresses. */
 import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,7 +8,7 @@ import type { PortableClient } from '../../lib/packaging.ts';
 import { writeWhole } from '../../lib/whole-file.ts';
 
 export interface Offer {
-  /** Of the service, and so of the portable client. */
+  /** The version of the service, and so of the portable client. */
   version: string;
   portable: PortableFiles;
   executables: readonly Executable[];
@@ -63,8 +63,8 @@ interface PortableFiles {
 }
 
 /**
- * The portable client as files below the data directory, since downloads are sent from files, in ranges where requested. They are
- * made at the first request, under a name that changes with their content. `make` is asked once, and again after it failed.
+ * Writes the portable client to files below the data directory, since downloads are sent from files, also in ranges. They are
+ * written at the first request, with a hash of their content in the name. `make` is called once, and again after it failed.
  */
 export function createPortable(
   dataDir: string,
@@ -92,7 +92,7 @@ function writeOnce(directory: string, content: Buffer, ending: 'mjs' | 'tgz'): S
   if (statSync(file, { throwIfNoEntry: false })?.size !== content.length) {
     mkdirSync(directory, { recursive: true, mode: 0o700 });
     writeWhole(file, content);
-    // Of versions before, and of a start that was killed here.
+    // Files of earlier versions, and of a start that was killed here.
     for (const old of readdirSync(directory))
       if (/^portable-[0-9a-f]{32}\./.test(old) && old.includes(`.${ending}`) && old !== name)
         rmSync(join(directory, old), { force: true });
@@ -103,17 +103,17 @@ function writeOnce(directory: string, content: Buffer, ending: 'mjs' | 'tgz'): S
 /** A program that needs no Node, for one kind of machine. */
 export interface Executable {
   platform: Platform;
-  /** What it is called below /download. */
+  /** The file name below /download. */
   name: string;
   bytes: number;
   sha256: string;
-  /** Whether it was run before its release. */
+  /** True if it was run before its release. */
   tested: boolean;
-  /** What else its releasers say of it; may be empty. */
+  /** A further remark of its releasers; may be empty. */
   note: string;
 }
 
-/** Executables and their list, clients.json, which clients.json.sig signs; unpacked where the portable client lies as well. */
+/** Executables and their list, clients.json, which clients.json.sig signs; unpacked next to the portable client. */
 interface Release {
   version: string;
   directory: string;
@@ -126,8 +126,8 @@ function clientsDirectory(dataDir: string): string {
 }
 
 /**
- * What is offered now: of the files that the list names, those that are there in their size. Undefined where there is no list.
- * Throws `invalid_request` with a sentence where it cannot be read.
+ * The current release: of the files in its list, those that exist in their size. Undefined where there is no list.
+ * Throws `invalid_request` with a sentence where the list is unreadable.
  */
 export function readRelease(dataDir: string): Release | undefined {
   const directory = clientsDirectory(dataDir);
@@ -149,7 +149,7 @@ export function readRelease(dataDir: string): Release | undefined {
   }
 }
 
-/** Whether name and sum can stand in an address and in a script. */
+/** True if name and hash are safe in a URL and in a script. */
 function isSound({ platform, name, sha256 }: Executable): boolean {
   return (
     Object.hasOwn(platforms, platform) &&
@@ -180,7 +180,7 @@ export function systemOf(platform: Platform): System {
   return platform.slice(0, platform.indexOf('-')) as System;
 }
 
-/** The system that a browser or another program says it runs on; undefined where it does not say one of these. */
+/** The operating system that a user agent names; undefined for any other. */
 export function visitorSystem(userAgent: string, hint: string): System | undefined {
   const said = `${hint} ${userAgent}`;
   if (/android|iphone|ipad/i.test(said)) return undefined;

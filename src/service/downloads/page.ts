@@ -1,4 +1,4 @@
-/** The page at /download: what fits the visitor first. No script: everything on it is there from the beginning. */
+/** The page at /download, with the visitor's system first. It has no script: all content is static. */
 import { formatBytes } from '../../domain/units.ts';
 import { type Html, hashOfSource, html, layout, style } from '../../lib/pages.ts';
 import { type Executable, type Offer, platforms, type System, systemOf } from './offer.ts';
@@ -33,7 +33,7 @@ export const pageHeaders = {
 };
 
 interface Visit {
-  /** What people call the listener that answers. */
+  /** The public URL of the listener that answers. */
   url: string;
   platformUrl: string;
   system: System | undefined;
@@ -112,7 +112,7 @@ ${command(
 }`;
 }
 
-/** Lines to type; a line that is too long is scrolled to, also by keyboard. */
+/** Lines to type; a long line scrolls, also by keyboard. */
 function command(lines: string): Html {
   return html`<pre tabindex="0"><code>${lines}</code></pre>`;
 }

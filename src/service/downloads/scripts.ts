@@ -1,4 +1,4 @@
-/** The install scripts: texts of the program, with the addresses and the sums of what is offered now. */
+/** The install scripts: texts of the program, with the URLs and hashes of the current offer. */
 import { programText } from '../../lib/packaging.ts';
 import type { Offer } from './offer.ts';
 
@@ -6,7 +6,7 @@ import type { Offer } from './offer.ts';
 export const oldestNode = 20;
 
 interface Addresses {
-  /** What the listener that answers is called by. */
+  /** The public URL of the listener that answers. */
   url: string;
   platformUrl: string;
 }
@@ -29,7 +29,7 @@ export function installScript(
   });
 }
 
-/** Addresses come from the configuration; none has a character that ends a text or a line of a script. */
+/** Rejects characters that end a string or a line of a script; URLs from the configuration have none. */
 function safe(value: string): string {
   if (/['`$"\\\r]/.test(value)) throw new Error('an address cannot be put into a script');
   return value;

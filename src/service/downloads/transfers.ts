@@ -6,16 +6,16 @@ import { noteRefusal } from '../../lib/response.ts';
 import { clientAddress, sourceNetwork, type TrustedProxies } from '../../lib/source-address.ts';
 
 export interface TransferLimits {
-  /** Downloads of one address (IPv6: of 56 bits); an eighth of it while more than half of all are under way. */
+  /** Limit for one address (IPv6: a network of 56 bits); an eighth of it while more than half of all slots are taken. */
   perSource: number;
   inAll: number;
-  /** How long a reader may take nothing of what is sent. */
+  /** Timeout of a reader that takes no bytes. */
   stallMs: number;
 }
 
 export const usualTransfers: TransferLimits = { perSource: 16, inAll: 128, stallMs: 20_000 };
 
-/** Files up to here are read in a moment, and the connections of an address are limited anyway: they are not counted. */
+/** Smaller files are read in a moment, and connections of an address are limited anyway: they take no slot. */
 const smallBytes = 2 ** 20;
 const retryAfterSeconds = 30;
 
@@ -52,7 +52,7 @@ export function createTransfers(proxies: TrustedProxies, limits: TransferLimits)
   };
 }
 
-/** `drain` says that the reader took something. What it sends itself does not count, unlike with the timeout of a socket. */
+/** Resets the timeout on `drain`: the reader took bytes. Bytes that the client sends do not count, unlike with a socket's timeout. */
 function closeWhenStalled(response: ServerResponse, stallMs: number): void {
   const timer = setTimeout(() => response.destroy(), stallMs).unref();
   response.on('drain', () => timer.refresh());

@@ -1,4 +1,4 @@
-/** `andromeda admin audit accept-break`: has the audit trail go on behind a break, on the host itself. */
+/** `andromeda admin audit accept-break`: lets the audit trail continue after a break, on the host itself. */
 import { auditKeysAt } from '../../domain/audit/audit.ts';
 import { DomainError } from '../../domain/error.ts';
 import { acceptBreak } from '../../store/audit/retention.ts';
@@ -8,7 +8,7 @@ import type { Config } from '../config/index.ts';
 import { runCommand } from './installation.ts';
 import { appendHostEntry, openBeside, openKeys, ownConfig } from './opened.ts';
 
-/** Accepts the break at an entry, in a step with the entry that says so. Resolves to the exit status. */
+/** Accepts the break at an entry, in one transaction with the entry that records it. Resolves to the exit status. */
 export function acceptAuditBreak(seq: number, options: { config?: string }): Promise<number> {
   return runCommand(async () => {
     const config = ownConfig(options.config);

@@ -1,4 +1,4 @@
-/** Questions to a service on this host: what answers at an address, whether it is ready, and that it takes up its settings. */
+/** Requests to a service on this host: the reply at an address, its readiness, and a reload of its settings. */
 import { openSync } from 'node:fs';
 import { connect } from 'node:net';
 import { connect as connectTls } from 'node:tls';
@@ -12,7 +12,7 @@ export function getRequest(path: string, { host }: Address): string {
   return `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`;
 }
 
-/** The beginning of what a listener answers: up to what is enough, or as far as it comes in time. It never fails. */
+/** The beginning of a listener's reply: until it matches `enough`, or until the timeout. It never rejects. */
 export function askListener(
   { host, port }: Address,
   { send, tls, enough, limitMs }: { send: string; tls: boolean; enough?: RegExp; limitMs: number },
@@ -45,8 +45,8 @@ interface Readiness {
 const readyMs = 7_000;
 
 /**
- * Whether a service answers at an API's address, and what it says of itself (`GET /readyz`). Undefined: nothing of ours answers. It
- * asks as is configured, and only then otherwise, which the service logs: what runs may have been started before that setting changed.
+ * The readiness of a service at an API's address (`GET /readyz`). Undefined: nothing of ours answers. It asks with
+ * the configured TLS first, and then without, which the service logs: it may run with the setting of before.
  */
 export async function askReadiness({ listen, tls }: HttpConfig): Promise<Readiness | undefined> {
   const send = getRequest('/readyz', listen);
@@ -80,7 +80,7 @@ export async function askService({ config }: { config: string }): Promise<number
   });
 }
 
-/** `andromeda service reload`. Resolves to the exit status when the service has the settings, or has refused them: then 1. */
+/** `andromeda service reload`. Resolves to the exit status when the service has taken up the settings, or refused them: then 1. */
 export async function reloadService({ config }: { config: string }): Promise<number> {
   return runCommand(async () => {
     const reason = await askForReload(readConfig(config).dataDir);
@@ -89,7 +89,7 @@ export async function reloadService({ config }: { config: string }): Promise<num
   });
 }
 
-/** Has the service of a data directory reload. Resolves to why it did not; undefined where it did. Throws where there is none. */
+/** Makes the service of a data directory reload. Resolves to the reason of a refusal, if any. Throws where no service runs. */
 export async function askForReload(dataDir: string): Promise<string | undefined> {
   let answer = '';
   try {
@@ -107,7 +107,7 @@ export async function askForReload(dataDir: string): Promise<string | undefined>
   return (JSON.parse(answer) as { refusal?: string }).refusal;
 }
 
-/** A path that is short, wherever the data directory is: a socket's has at most 107 bytes. */
+/** A short path through a descriptor, as a socket's path has at most 107 bytes. */
 export function reloadSocket(dataDir: string): string {
   return `/proc/self/fd/${openSync(dataDir, 'r')}/reload.sock`;
 }

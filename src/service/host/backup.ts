@@ -34,7 +34,7 @@ interface Installation {
 }
 
 /**
- * Writes a backup: to a file, or where the configuration keeps them. `onProgress` is called with how much is copied, from 0 to 1.
+ * Writes a backup: to a file, or to the configured directory. `onProgress` gets the copied share, from 0 to 1.
  * Resolves to the exit status.
  */
 export async function backup(
@@ -63,7 +63,7 @@ name, keys included: keep it as secret.
   });
 }
 
-/** What is in the data directory is lost with it, and would be in the next backup again. */
+/** A file in the data directory is lost with it, and would be in the next backup again. */
 function requireOutside(file: string, dataDir: string): void {
   if (leadsInto(file, dataDir))
     throw new DomainError(
@@ -132,7 +132,7 @@ export async function restore(
 
 const newest = 'newest';
 
-/** The backup that is meant; where none is named, the newest of those that are kept. */
+/** The backup to restore; where none is named, the newest of the kept ones. */
 async function fileOf(
   source: string = newest,
   dataDir: string,

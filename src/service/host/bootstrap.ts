@@ -1,4 +1,4 @@
-/** `andromeda admin bootstrap`: the first operator of an installation, made on the host itself, with or without a server. */
+/** `andromeda admin bootstrap`: makes the first operator of an installation on the host itself, with or without a running server. */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { DomainError } from '../../domain/error.ts';
@@ -24,7 +24,7 @@ export interface BootstrapOptions {
   name?: string;
 }
 
-/** Makes the person an operator; a password is asked for where the embedded issuer is used. Resolves to the exit status. */
+/** Makes the person an operator; with the embedded issuer, asks for a password. Resolves to the exit status. */
 export async function bootstrap(
   options: BootstrapOptions,
   newPassword: (email: string) => Promise<string>,

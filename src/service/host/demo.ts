@@ -1,4 +1,4 @@
-/** The demonstration: an installation to try everything with, on loopback, and the page that says how. */
+/** The demonstration: an installation to try everything with, on loopback, and the page that explains it. */
 import { randomBytes } from 'node:crypto';
 import { existsSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
@@ -78,8 +78,8 @@ const mayDo: Record<string, string> = {
 };
 
 /**
- * The demonstration's lab and its people's passwords, which are made on the first start and kept in the data
- * directory (0600) so that every start can show them. Throws `invalid_state` when the directory holds another
+ * The demonstration's lab and its people's passwords, which are generated on the first start and kept in the data
+ * directory (0600) so that every start can show them. Throws `invalid_state` when the directory contains another
  * installation.
  */
 export function demoInstallation(dataDir: string) {

@@ -1,4 +1,4 @@
-/** `andromeda restore --drill`: whether the newest backup could be restored, tried in a temporary directory. */
+/** `andromeda restore --drill`: tries to restore the newest backup in a temporary directory. */
 import { existsSync, lstatSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -23,29 +23,29 @@ export interface DrillOptions {
 
 const prefix = 'andromeda-drill-';
 
-/** Prints what it finds. Resolves to the exit status: 0 where the backup is as good as the installation that it is of. */
+/** Prints its findings. Resolves to the exit status: 0 where the backup is as good as its installation. */
 export function drill(options: DrillOptions): Promise<number> {
   return printFindings(noted(options), false);
 }
 
-/** What it finds, and a note of how it went, for those who ask the service. */
+/** The findings of a drill; also notes its outcome, which the service shows. */
 async function* noted(options: DrillOptions): AsyncGenerator<Finding> {
-  const outcome: Outcome = { file: undefined };
+  const outcome: DrillOutcome = { file: undefined };
   let isGood = true;
   for await (const finding of findings(options, outcome)) {
     isGood &&= finding.verdict !== 'wrong';
     yield finding;
   }
   const { file } = outcome;
-  // What could not be had says nothing of a backup.
+  // Without a file, the drill proved nothing about a backup.
   if (file !== undefined) noteDrill(options.dataDir, { at: new Date().toISOString(), file, isGood });
 }
 
-interface Outcome {
+interface DrillOutcome {
   file: string | undefined;
 }
 
-async function* findings(options: DrillOptions, outcome: Outcome): AsyncGenerator<Finding> {
+async function* findings(options: DrillOptions, outcome: DrillOutcome): AsyncGenerator<Finding> {
   removeAbandoned();
   const scratch = mkdtempSync(join(tmpdir(), `${prefix}${process.pid}-`));
   try {
@@ -59,7 +59,7 @@ async function* findings(options: DrillOptions, outcome: Outcome): AsyncGenerato
 async function* rehearse(
   { find, dataDir, settings, signal }: DrillOptions,
   scratch: string,
-  outcome: Outcome,
+  outcome: DrillOutcome,
 ): AsyncGenerator<Finding> {
   const started = performance.now();
   const file = await find();
@@ -77,7 +77,7 @@ async function* rehearse(
   yield judgeSeal('it', seal, auditKeysOf(dataDir));
   yield* checkKeys(restored, { unchanged: false });
   const database = join(restored, 'andromeda.db');
-  // As a start would: one of an older version is brought to this one.
+  // Like a start: an older version's database is brought to this one's schema.
   await (await openStore(restored)).close();
   yield* examine(database);
   const clusters = new Set(listNamedFiles(database, { unchanged: false })?.map(({ cluster }) => cluster))
@@ -89,7 +89,7 @@ async function* rehearse(
   signal.throwIfAborted();
 }
 
-/** What drills that were killed have left is large, and secret. */
+/** Removes the leftovers of killed drills, which are large, and secret. */
 function removeAbandoned(): void {
   for (const name of readdirSync(tmpdir()).filter((one) => one.startsWith(prefix))) {
     const pid = Number(name.slice(prefix.length).split('-')[0]);

@@ -1,4 +1,4 @@
-/** Whether the files of an installation are where they should be, and whom their modes let in. */
+/** Checks that an installation's files exist, and that their modes keep others out. */
 import { accessSync, constants, existsSync, type Stats, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { allKeys, type KeyKind, keysAt, mapKeys } from '../../domain/key-rotation.ts';
@@ -73,7 +73,7 @@ export function* checkDataDir(dataDir: string): Generator<Finding> {
   requireKinds(dataDir);
 }
 
-/** The database's file. What is in it, is `doctor`'s. */
+/** Checks the database's file; `doctor` checks its content. */
 export function* checkDatabase(dataDir: string, { unchanged }: { unchanged: boolean }): Generator<Finding> {
   const about = 'database';
   const file = join(dataDir, 'andromeda.db');
@@ -105,11 +105,11 @@ export function* checkDatabase(dataDir: string, { unchanged }: { unchanged: bool
 interface KeyConfig {
   identity?: Config['identity'] | undefined;
   database?: string | undefined;
-  /** Nothing is written next to the database. */
+  /** Writes no file next to the database. */
   unchanged: boolean;
 }
 
-/** Whether the keys that the service used are there, and can be used: without them it does not start. */
+/** Checks that the service's keys exist and are usable: without them it does not start. */
 export async function* checkKeys(
   dataDir: string,
   { identity, database, unchanged }: KeyConfig,
@@ -131,7 +131,7 @@ function* checkKey(dataDir: string, kind: KeyKind): Generator<Finding> {
   if (set) yield ok('key', `${file}: ${allKeys(keysAt(mapKeys(set, idOf), Date.now())).join(', ')}.`);
 }
 
-/** `away`: what it is that the service starts all the same, and tries again. */
+/** `away`: the verdict where the copy cannot be written, which does not keep the service from starting. */
 export function* checkAuditFile({ file, group }: Config['audit'], away: typeof wrong): Generator<Finding> {
   const about = 'audit';
   if (file === undefined) return;

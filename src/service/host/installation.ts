@@ -1,10 +1,10 @@
-/** What commands on the host share: which installation they are about, and how they end. */
+/** Shared by commands on the host: finding their installation, and their exit status. */
 import { accessSync, constants, existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { DomainError } from '../../domain/error.ts';
 import { commandIo } from '../../lib/command-io.ts';
 
-/** Where a configuration is looked for when none is given: here, and where `service install` puts it. */
+/** Paths of a configuration when none is given: the current directory, and the target of `service install`. */
 const usualConfigs = ['andromeda.yaml', '/etc/andromeda/andromeda.yaml'];
 
 /** The configuration file: the one given, else the first that exists. Throws `invalid_request` where there is none. */
@@ -17,7 +17,7 @@ export function findConfig(given: string | undefined, otherwise = ''): string {
   );
 }
 
-/** Whether one is found, where none is given, that is the caller's to read: people use their clients on the service's host as well. */
+/** True if a usual configuration exists that the caller may read: people use their clients on the service's host as well. */
 export function hasInstallation(): boolean {
   const file = usualConfigs.find((path) => existsSync(path));
   try {
@@ -29,9 +29,9 @@ export function hasInstallation(): boolean {
 }
 
 /**
- * Runs a command and prints the text that it returns. Resolves to the exit status: the command's own, 0 behind a text, or 1 where
- * it was refused or the system did not let it, which is printed as one sentence. What else is thrown is a fault of the program,
- * and is thrown on. `file`: the configuration that was given.
+ * Runs a command and prints the text that it returns. Resolves to the exit status: the command's own, 0 after a text,
+ * or 1 for a refusal or a failed system call, which is printed as one sentence. Other exceptions are faults of the
+ * program, and are rethrown. `file`: the configuration that was given.
  */
 export async function runCommand(
   command: () => Promise<string | number> | string,
@@ -49,7 +49,7 @@ export async function runCommand(
   }
 }
 
-/** What a sentence advises to run, with the configuration that it is to be run with. */
+/** Adds the configuration's path to commands that a sentence advises to run. */
 export function withConfig(text: string, file: string | undefined): string {
   if (file === undefined) return text;
   return text.replaceAll(/andromeda admin key new \w+ --yes/g, `$& --config ${resolve(file)}`);

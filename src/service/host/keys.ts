@@ -1,6 +1,6 @@
 /**
- * `andromeda admin key`: the service's own keys, and how one replaces another. It works on the host, whether or not a service runs,
- * which takes up what is there by itself.
+ * `andromeda admin key`: lists the service's own keys, and replaces them. It works on the host, whether or not a
+ * service runs, which takes up changes by itself.
  */
 import { existsSync } from 'node:fs';
 import { DomainError } from '../../domain/error.ts';
@@ -61,7 +61,7 @@ async function describeAll(keys: KeyStore, now: number, json: boolean): Promise<
   return all.filter((text) => text !== '').join('\n');
 }
 
-/** Adds a key to one, or replaces one that is gone, and writes that to the audit trail. Resolves to the exit status. */
+/** Adds a key next to one, or replaces a missing one, with an entry in the audit trail. Resolves to the exit status. */
 export function newKey(kind: KeyKind, { config: file, ...options }: NewKeyOptions): Promise<number> {
   return runCommand(async () => {
     const config = ownConfig(file);
@@ -77,7 +77,7 @@ export function newKey(kind: KeyKind, { config: file, ...options }: NewKeyOption
   }, file);
 }
 
-/** Before the database is opened, which would make one. Whether the key is gone, and that is accepted. */
+/** Must precede opening the database, which would create one. Returns true if the key is missing and that is accepted. */
 function requireUsed({ dataDir }: Config, kind: KeyKind, isAccepted = false): boolean {
   const [missing] = listMissingKeys(dataDir, [kind], { unchanged: false });
   if (missing && !isAccepted) throw new DomainError('invalid_request', missingKeyText(missing));

@@ -1,6 +1,6 @@
 /**
- * What `serve` says of itself on stderr (plain text in the demonstration, else lines of the log and nothing else), and the status it ends
- * with where it could not start, so that systemd knows whether to try again (`service-unit.ts`).
+ * The messages of `serve` on stderr (plain text in the demonstration, else only lines of the log), and its exit
+ * status after a failed start, so that systemd knows whether to try again (`service-unit.ts`).
  */
 import { DomainError } from '../../domain/error.ts';
 import { messageOf } from '../../lib/error-message.ts';
@@ -50,15 +50,15 @@ export function logNodeMessages(log: Logger): void {
   });
 }
 
-/** What a restart does not mend, by the names of sysexits.h. */
+/** Exit statuses of faults that a restart does not fix, by the names of sysexits.h. */
 export const exitStatus = {
-  /** An address is taken, or not this machine's or account's to listen on (EX_UNAVAILABLE). */
+  /** An address is in use, or this machine or account cannot listen on it (EX_UNAVAILABLE). */
   address: 69,
-  /** The configuration or the data directory cannot be used as it is (EX_CONFIG). */
+  /** The configuration or the data directory is unusable as it is (EX_CONFIG). */
   configuration: 78,
 } as const;
 
-/** The status for a service that could not start: 1 for what may be over soon, such as a full disk. */
+/** The exit status after a failed start: 1 for a fault that may be over soon, such as a full disk. */
 export function statusOf(error: unknown): number {
   if (!(error instanceof DomainError)) return 1;
   const { code } = (error.cause ?? {}) as NodeJS.ErrnoException;

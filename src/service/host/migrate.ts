@@ -1,4 +1,4 @@
-/** `andromeda migrate`: an installation from SQLite's file to a PostgreSQL, or back, on the host itself while nothing serves it. */
+/** `andromeda migrate`: copies an installation from SQLite's file to a PostgreSQL, or back, on the host itself while nothing serves it. */
 import { existsSync, globSync, mkdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { DomainError } from '../../domain/error.ts';
@@ -118,7 +118,7 @@ function readServiceFiles(dataDir: string): FilesAndTables {
   return { secrets, managedHosts };
 }
 
-/** Puts into files what the tables hold. A key that is a file already is the one that was used, and stays. */
+/** Writes secrets and host records from the tables to files. A key that is a file already was in use, and stays. */
 function writeServiceFiles(dataDir: string, { secrets, managedHosts }: FilesAndTables): void {
   for (const kind of keyKinds) {
     const { name } = serviceSecrets[kind];

@@ -11,14 +11,14 @@ import { type Config, readConfig } from '../config/index.ts';
 import { findConfig, refusal } from './installation.ts';
 import { becomeOwnerOf } from './unit/account.ts';
 
-/** The configuration of an installation, whose account this process has from then on. */
+/** The configuration of an installation; switches this process to the account of the installation. */
 export function ownConfig(file: string | undefined): Config {
   const config = readConfig(findConfig(file));
   becomeOwnerOf(config.dataDir);
   return config;
 }
 
-/** `unchanged`: a PostgreSQL has to have the schema of this version already, and keeps it. */
+/** `unchanged`: a PostgreSQL must have the schema of this version already, and keeps it. */
 export async function openBeside(
   { dataDir, database, secrets }: Config,
   unchanged = true,
@@ -35,7 +35,7 @@ export function appendHostEntry(
   return appendAuditEntry(tx, { actorUserId: systemUserId, reason, result: 'done', ...entry });
 }
 
-/** The key of an installation whose database is shared. Throws `invalid_state` with a sentence where there is none. */
+/** The key of the secrets in a shared database. Throws `invalid_state` with a sentence where there is none. */
 export function requireSecretsKey({ secrets }: Pick<Config, 'secrets'>): SecretsKeys {
   if (secrets) return secrets;
   throw refusal(

@@ -1,4 +1,4 @@
-/** Whether the addresses that an installation listens on are free, or held by the installation itself. */
+/** Checks that an installation's addresses are free, or in use by the installation itself. */
 import { createServer } from 'node:net';
 import { missingCertificate } from '../config/certificates.ts';
 import type { Address, Config, HttpConfig } from '../config/index.ts';
@@ -10,31 +10,31 @@ interface Listener {
   at: Address;
   probe: { send: string; answer: RegExp };
   /**
-   * With TLS or without, in the order that it is tried. HTTP is both, first as is configured: the other is logged by the service, and
-   * what runs may have been started before that setting changed.
+   * TLS settings to try, in this order. HTTP has both, the configured one first: the service logs the other, and may
+   * have been started before that setting changed.
    */
   tls: boolean[];
-  /** Whether it has no certificate yet: then it does not answer. */
+  /** True while it has no certificate, so that it does not answer. */
   isMute?: boolean;
 }
 
 const probeMs = 5_000;
-/** Of the PROXY protocol, version 2, with the command LOCAL: a gateway that requires a header does not answer without it. */
+/** A header of the PROXY protocol, version 2, with the command LOCAL: a gateway that requires one does not answer without it. */
 const proxyHeader = '\r\n\r\n\0\r\nQUIT\n\x20\0\0\0';
 
-interface Known {
-  /** Given by the service itself, for what it listens on. */
+interface ServiceState {
+  /** Passed by the service itself, for its own listeners. */
   isHeld?: (at: Address) => boolean;
-  /** Whether a service runs that has this configuration, and should listen. */
+  /** True if a service runs with this configuration, and should listen. */
   isRunning?: boolean;
 }
 
-/** One finding for each address, asked together. */
-export function checkPorts(config: Config, known: Known = {}): Promise<Finding[]> {
+/** One finding for each address; all are probed in parallel. */
+export function checkPorts(config: Config, known: ServiceState = {}): Promise<Finding[]> {
   return Promise.all(listenersOf(config).map((listener) => checkPort(listener, known)));
 }
 
-async function checkPort(listener: Listener, { isHeld, isRunning }: Known): Promise<Finding> {
+async function checkPort(listener: Listener, { isHeld, isRunning }: ServiceState): Promise<Finding> {
   const { setting, at } = listener;
   const address = `${setting}.listen, ${at.host} port ${at.port}`;
   if (isHeld?.(at)) return ok('port', `${address}: held by this service.`);
@@ -95,7 +95,7 @@ function listenersOf(config: Config): Listener[] {
   ].filter((one) => typeof one === 'object');
 }
 
-/** Listens for an instant. Resolves to the error's code, such as `EADDRINUSE`; undefined where it went well. */
+/** Listens for an instant. Resolves to the error's code, such as `EADDRINUSE`; undefined where it succeeded. */
 function errorOfListening({ host, port }: Address): Promise<string | undefined> {
   return new Promise((resolve) => {
     const server = createServer((socket) => socket.destroy());

@@ -1,6 +1,6 @@
 /**
- * `systemctl reload`: the settings and certificates that are on disk take the place of those that the service has. Before
- * anything ends, all is looked at that `check` looks at, and what is to be listened on is listened on.
+ * `systemctl reload`: the service takes up the settings and certificates on disk. Before anything stops, all checks
+ * of `check` run, and new listeners are opened.
  */
 import { rmSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
@@ -27,7 +27,7 @@ export interface Present {
   listeners: Listeners;
 }
 
-/** What the service can go on with. Throws in words where it cannot, and then nothing has changed. */
+/** The configuration to continue with. Throws a sentence where it is unusable, and then nothing has changed. */
 export async function nextConfig(
   file: string,
   { config: present, server, listeners }: Present,
@@ -60,7 +60,7 @@ function httpEndpoints(config: Config): Endpoint[] {
   return challenges ? [...endpoints, { name: 'acme listener', ...challenges, isTls: false }] : endpoints;
 }
 
-/** Throws in words where the database is away, or is not the one of before. What is in it, is for `checkConfig`. */
+/** Throws a sentence where the database is away, or is another than before. `checkConfig` checks its content. */
 async function requireDatabase(
   { database, dataDir }: Config,
   present: Config,
@@ -83,13 +83,13 @@ async function requireDatabase(
   }
 }
 
-/** Those who wait for the outcome of a reload, at a socket in the data directory that only root and the service's account can open. */
+/** Clients that wait for the outcome of a reload, at a socket in the data directory that only root and the service's account can open. */
 export interface Askers {
-  /** Takes who asked so far. Returns how to answer them, once: with why nothing was reloaded, or undefined where it was. */
+  /** Takes the clients so far. Returns a function that answers them, once: with the reason of a refusal, or undefined after a reload. */
   take(): (refusal: string | undefined) => void;
 }
 
-/** Calls `ask` when there is one. `onFault`: why there can be none. */
+/** Calls `ask` for each new client. `onFault`: gets the reason when the socket cannot be opened. */
 export function listenForAskers(dataDir: string, ask: () => void, onFault: (reason: string) => void): Askers {
   let waiting: Socket[] = [];
   const server = createServer((socket) => {

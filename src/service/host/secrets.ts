@@ -18,7 +18,7 @@ export interface RotateOptions extends SecretsOptions {
   to: string;
 }
 
-/** Makes a key in a file that must not be there. Resolves to the exit status. */
+/** Generates a key in a new file; the file must not exist. Resolves to the exit status. */
 export function newSecretsKey(path: string): Promise<number> {
   return runCommand(() => {
     const file = resolve(path);
@@ -34,7 +34,7 @@ Next:
   });
 }
 
-/** Half of it, as on a full disk, is taken away again. */
+/** Removes a file that could be written only in part, as on a full disk. */
 function writeNewFile(file: string, text: string): void {
   let descriptor: number;
   try {
@@ -65,7 +65,7 @@ export function printSecrets({ json, ...options }: SecretsOptions & { json: bool
   });
 }
 
-/** Encrypts every secret with another key, all or none of them. It can be repeated. Resolves to the exit status. */
+/** Re-encrypts every secret with another key, all or none of them. It can be repeated. Resolves to the exit status. */
 export function rotateSecrets({ from, to, ...options }: RotateOptions): Promise<number> {
   return runCommand(async () => {
     const [before, after] = [readKeyFile(resolve(from)), readKeyFile(resolve(to))];

@@ -20,14 +20,14 @@ export interface ServeOptions {
 }
 
 /**
- * Added to the time that open SSH sessions and requests are given: a slow disk or a busy machine takes its time. At a reload, what a part
- * still holds then could not be taken up again. The unit gives as much besides (`service-unit.ts`).
+ * Added to the time for open SSH sessions and requests, for a slow disk or a busy machine. A part that is still open
+ * then at a reload could not be opened again. The unit allows as much on top (`service-unit.ts`).
  */
 const leaveLimitMs = 25_000;
-/** Output may be on its way into a pipe without a reader. */
+/** Limit on the wait for output in a pipe without a reader. */
 const outputLimitMs = 1_600;
 
-interface Served {
+interface Running {
   app: App;
   config: Config;
   log: Logger;
@@ -66,10 +66,10 @@ export async function serve(options: ServeOptions, signals = listenForSignals())
   }
 }
 
-/** Goes on, with other settings after each reload, until it is asked to stop. */
-async function serveOn(first: Served, host: Host): Promise<void> {
+/** Serves, with other settings after each reload, until a signal to stop. */
+async function serveOn(first: Running, host: Host): Promise<void> {
   const { signals } = host;
-  let served: Served | undefined = first;
+  let served: Running | undefined = first;
   try {
     const supervision = startSupervision(() => served?.app.store, first.log);
     const askers = listenForAskers(first.config.dataDir, signals.reload, first.messages.notReloaded);
@@ -82,13 +82,13 @@ async function serveOn(first: Served, host: Host): Promise<void> {
       served = await reload(before, host, answer);
     }
   } catch (error) {
-    // No loop is left that would obey a signal, so that nothing may go on.
+    // No loop is left that would obey a signal, so nothing may keep running.
     if (served) await endApp(served);
     throw error;
   }
 }
 
-async function stop(served: Served, signal: NodeJS.Signals, supervision?: Supervision): Promise<void> {
+async function stop(served: Running, signal: NodeJS.Signals, supervision?: Supervision): Promise<void> {
   served.messages.stopping(signal);
   supervision?.stopping();
   await endApp(served, signal);
@@ -96,8 +96,8 @@ async function stop(served: Served, signal: NodeJS.Signals, supervision?: Superv
   setTimeout(() => process.exit(0), outputLimitMs).unref();
 }
 
-async function endApp({ app, messages }: Served, signal?: NodeJS.Signals): Promise<void> {
-  // Everything on disk is whole at any instant, so a part that hangs is left behind rather than waited for.
+async function endApp({ app, messages }: Running, signal?: NodeJS.Signals): Promise<void> {
+  // Everything on disk is consistent at any instant, so a part that hangs is abandoned rather than waited for.
   const late = setTimeout(() => {
     messages.leaving();
     process.exit(1);
@@ -108,15 +108,15 @@ async function endApp({ app, messages }: Served, signal?: NodeJS.Signals): Promi
 }
 
 /**
- * Takes up the settings that are on disk; where that cannot be, all goes on as before, and `answer` says why. Resolves to what
- * serves then.
+ * Takes up the settings on disk; where that fails, the service continues as before, and `answer` gets the reason.
+ * Resolves to what serves then.
  */
-async function reload(before: Served, host: Host, answer: ReturnType<Askers['take']>): Promise<Served> {
+async function reload(before: Running, host: Host, answer: ReturnType<Askers['take']>): Promise<Running> {
   const { signals, listeners } = host;
   const { app, config, messages } = before;
   let next: Config | undefined;
   try {
-    // What hangs must not hold up a stop.
+    // A check that hangs must not delay a stop.
     next = await Promise.race([
       nextConfig(host.file, { config, server: app.store.server, listeners }),
       signals.stopping.then(() => undefined),
@@ -149,7 +149,7 @@ async function reload(before: Served, host: Host, answer: ReturnType<Askers['tak
   }
 }
 
-async function start(config: Config, { signals, listeners }: Host): Promise<Served> {
+async function start(config: Config, { signals, listeners }: Host): Promise<Running> {
   const log = createLogger(config.log.level);
   logNodeMessages(log);
   const installation =
@@ -167,7 +167,7 @@ async function start(config: Config, { signals, listeners }: Host): Promise<Serv
   return { app, config, log, messages: loggedMessages(log) };
 }
 
-async function serveDemo(data: string): Promise<Served> {
+async function serveDemo(data: string): Promise<Running> {
   const { demoInstallation, demoPage } = await import('./demo.ts');
   const config = demoConfig(resolve(data));
   const installation = demoInstallation(config.dataDir);

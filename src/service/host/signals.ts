@@ -1,6 +1,6 @@
 /**
- * What signals ask of the service: SIGINT and SIGTERM that it stops; SIGUSR2 that it stops for another to follow, to which the
- * gateway's processes are left; SIGHUP that it takes up the settings that are on disk.
+ * The meaning of signals: SIGINT and SIGTERM stop the service; SIGUSR2 stops it for another to follow, to which the
+ * gateway's processes are left; SIGHUP reloads the settings on disk.
  */
 
 export interface Signals {
@@ -10,7 +10,7 @@ export interface Signals {
   readonly stopping: Promise<void>;
 }
 
-/** Listens from now on: what comes while the service starts counts as well. */
+/** Listens from now on: a signal during the start counts as well. */
 export function listenForSignals(): Signals {
   let stop: NodeJS.Signals | undefined;
   let isReload = false;
@@ -22,9 +22,9 @@ export function listenForSignals(): Signals {
   };
   for (const name of ['SIGINT', 'SIGTERM', 'SIGUSR2', 'SIGHUP'] as const) {
     process.on(name, () => {
-      // The terminal that it was started in is closed: that ends it, as it ends other programs.
+      // The terminal of the service was closed: that ends it, like other programs.
       if (name === 'SIGHUP' && !process.stderr.isTTY) return reload();
-      // The same signal twice: stop without waiting for anything.
+      // The same signal twice: exits without waiting for anything.
       if (stop === name) process.exit(1);
       stop = name;
       stopping.resolve();

@@ -51,7 +51,7 @@ export interface Refused {
 
 type Refusing = Decision & { allowed: false };
 
-interface Request {
+interface AuthRequest {
   /** Without control characters, and cut above the longest login name: a name that this changes is no login name. */
   loginName: string;
   service: string;
@@ -84,7 +84,7 @@ const UNTOUCHED =
 /** Handles the client's messages until the client has proved a key. */
 export class UserAuth {
   readonly #options: UserAuthOptions;
-  readonly #waiting: Request[] = [];
+  readonly #waiting: AuthRequest[] = [];
   #serviceGranted = false;
   #loginName: string | undefined;
   /** True once it did more than ask for the methods. */
@@ -148,7 +148,7 @@ export class UserAuth {
     this.#busy = false;
   }
 
-  async #decide(request: Request): Promise<void> {
+  async #decide(request: AuthRequest): Promise<void> {
     const { client, limits, remoteAddress, onRefused } = this.#options;
     const { loginName, key } = request;
     if (request.service !== 'ssh-connection')
@@ -187,7 +187,7 @@ export class UserAuth {
     return this.#authorize(request, attempt);
   }
 
-  async #authorize(request: Request, attempt: Attempt): Promise<void> {
+  async #authorize(request: AuthRequest, attempt: Attempt): Promise<void> {
     const { client, limits, authorize, gone, onRefused, onProven } = this.#options;
     let decision: Decision;
     try {
@@ -235,7 +235,7 @@ export class UserAuth {
   }
 
   /** Asks for a signature only for a key that is allowed in, or whose owner may learn why not. */
-  async #onOffer(request: Request, attempt: Attempt, decision: Decision): Promise<void> {
+  async #onOffer(request: AuthRequest, attempt: Attempt, decision: Decision): Promise<void> {
     if (!decision.allowed && !decision.disclose)
       return this.#fail(attempt, { reason: decision.reason, isGuess: true });
     this.#options.client.send(message(SSH.USERAUTH_PK_OK, request.algorithm, request.blob));
@@ -252,9 +252,9 @@ export class UserAuth {
   }
 }
 
-function readRequest(payload: Buffer, sessionId: Buffer): Request {
+function readRequest(payload: Buffer, sessionId: Buffer): AuthRequest {
   const fields = new WireReader(payload, 1);
-  const request: Request = {
+  const request: AuthRequest = {
     loginName: printable(fields.text(), longestLoginName + 1),
     service: fields.text(),
     method: fields.text(),

@@ -23,7 +23,7 @@ const CIPHERTEXT = 1088;
 const POINT = 32;
 
 /** The members of ssh2's key exchange that are read and replaced. */
-interface Exchange {
+interface ExchangeInternals {
   negotiated: { kex: string };
   hashName: string;
   _remoteKexinit: Buffer;
@@ -39,7 +39,7 @@ interface PacketReader {
   cleanup(): void;
 }
 
-interface Host {
+interface ProtocolInternals {
   _kex: unknown;
   _packetRW: { read: PacketReader };
   _skipNextInboundPacket: boolean;
@@ -52,7 +52,7 @@ export const asCompared = (names: readonly string[]): string[] =>
 
 /** Adds the exchange to one protocol object of ssh2, for the first and every later one; returns a getter of the KEXINIT that came last. */
 export function teachHybrid(protocol: object): () => Buffer | undefined {
-  const host = protocol as Host;
+  const host = protocol as ProtocolInternals;
   let received: Buffer | undefined;
   let packets = host._packetRW.read;
   // Wraps ssh2's reader: every payload passes here first.
@@ -77,7 +77,7 @@ export function teachHybrid(protocol: object): () => Buffer | undefined {
   let exchange = host._kex;
   Object.defineProperty(host, '_kex', {
     get: () => exchange,
-    set(next: Exchange | undefined) {
+    set(next: ExchangeInternals | undefined) {
       exchange = next;
       if (!next || !received) return;
       // Both sides sign the KEXINIT as it was sent.
@@ -92,7 +92,7 @@ export function teachHybrid(protocol: object): () => Buffer | undefined {
  * True if the next message is a wrong guess, to be skipped (RFC 4253, section 7.1): a guess is right where both sides
  * prefer the same exchange and the same kind of host key. ssh2 compares the exchange alone.
  */
-function isWrongGuess(kexInit: Buffer, { lists }: Host['_offer']): boolean {
+function isWrongGuess(kexInit: Buffer, { lists }: ProtocolInternals['_offer']): boolean {
   const { lists: theirs, isGuessed } = readKexInit(kexInit);
   const [exchanges = [], hostKeys = []] = theirs;
   const isRight = exchanges[0] === lists.kex.array[0] && hostKeys[0] === lists.serverHostKey.array[0];
@@ -131,7 +131,7 @@ function translated(payload: Buffer): Buffer {
   return Buffer.concat([payload.subarray(0, 17), message(0, known.join(',')).subarray(1), fields.rest()]);
 }
 
-function replaceSecret(exchange: Exchange): void {
+function replaceSecret(exchange: ExchangeInternals): void {
   exchange.negotiated.kex = HYBRID;
   const isServer = exchange._protocol._server;
   const own = isServer ? createAnswer() : createQuestion();
@@ -150,14 +150,14 @@ function replaceSecret(exchange: Exchange): void {
   });
 }
 
-interface Half {
+interface ExchangeHalf {
   toSend(): Buffer;
   /** Computes the secret from the other side's message. Throws where that is invalid. */
   secret(other: Buffer): Buffer;
 }
 
 /** The client's half: sends a fresh encapsulation key and a point, gets a ciphertext and a point. */
-export function createQuestion(): Half {
+export function createQuestion(): ExchangeHalf {
   const lattice = generateKeyPairSync('ml-kem-768');
   const curve = generateKeyPairSync('x25519');
   const sent = Buffer.concat([raw(lattice.publicKey, ENCAPSULATION_KEY), raw(curve.publicKey, POINT)]);
@@ -172,7 +172,7 @@ export function createQuestion(): Half {
 }
 
 /** The server's half: its message depends on the one that it receives. */
-export function createAnswer(): Half {
+export function createAnswer(): ExchangeHalf {
   let sent: Buffer = Buffer.alloc(0);
   return {
     toSend: () => sent,

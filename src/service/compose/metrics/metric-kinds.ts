@@ -1,4 +1,4 @@
-/** What every metric says, the kinds that Prometheus has, and what counts an event. */
+/** The help texts of all metrics, the kinds of Prometheus metrics, and the type of event counters. */
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
 import type { EventName, LogEvents } from '../../../lib/log.ts';
 
@@ -69,7 +69,7 @@ export function kindsOf(registry: Registry) {
     histogram: (name: MetricName, buckets: number[], ...labels: string[]) =>
       new Histogram({ ...common(name, labels), buckets }),
     gauge: (name: MetricName, ...labels: string[]) => new Gauge(common(name, labels)),
-    /** One that is set, after a reset, whenever it is asked for. */
+    /** A gauge that is reset and set again at each scrape. */
     measured(name: MetricName, labels: string[], measure: (gauge: Gauge) => void) {
       return new Gauge({
         ...common(name, labels),

@@ -1,6 +1,6 @@
 /**
- * Prometheus metrics, on an address of their own. They are made from the events that other folders log, so that none of them
- * knows of them: `watch` wraps the logger, and a table below says which event counts as what.
+ * Prometheus metrics, on an address of their own. They are derived from the events that other folders log, so that
+ * none of those depends on metrics: `watch` wraps the logger, and the tables below map events to metrics.
  */
 import { statfsSync, statSync } from 'node:fs';
 import type { RequestListener } from 'node:http';
@@ -17,15 +17,15 @@ import type { Config } from '../../config/index.ts';
 import { type Counts, errorEvents, type Kinds, kindsOf, type MetricName } from './metric-kinds.ts';
 
 export interface Metrics {
-  /** The logger to hand to the parts: it counts each event and passes it on. */
+  /** Wraps the logger for the parts: counts each event and passes it on. */
   watch(log: Logger): Logger;
-  /** Answers `GET /metrics`, for which it asks the gateway. */
+  /** Answers `GET /metrics`, with current values of the gateway. */
   handler(gateway: Pick<Gateways, 'count' | 'unreached' | 'fault'>): RequestListener;
 }
 
 const quick = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5];
 
-/** Makes the metrics of one server; those of its files where its configuration is given. */
+/** Creates the metrics of one server; those of its files only with `config`. */
 export function createMetrics(now: () => number, config?: Config): Metrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry });
@@ -59,7 +59,7 @@ export function createMetrics(now: () => number, config?: Config): Metrics {
           const text = await registry.metrics();
           response.writeHead(200, { 'Content-Type': registry.contentType }).end(text);
         } catch (error) {
-          // A figure that cannot be had must not end the service.
+          // A metric that fails must not end the service.
           const text = `The metrics cannot be collected: ${messageOf(error)}\n`;
           response.writeHead(500, { 'Content-Type': 'text/plain; charset=utf-8' }).end(text);
         }
@@ -78,7 +78,7 @@ function createCounts(kinds: Kinds, now: () => number, leads: boolean): Counts {
   };
 }
 
-/** What people and programs ask for, and what the service asks of others for it. */
+/** Metrics of requests by people and programs, and of the service's own writes and ACME attempts. */
 function apiCounts({ counter, histogram }: Kinds): Counts {
   const requests = counter('andromeda_http_requests_total', 'api', 'operation', 'status');
   const seconds = histogram('andromeda_http_request_seconds', quick, 'api', 'operation');
@@ -114,7 +114,7 @@ function gatewayCounts({ counter, histogram }: Kinds): Counts {
     'gateway.login.refused': ({ reason }) => logins.inc({ result: 'refused', reason }),
     'gateway.logins.refused': ({ reason, logins: more }) => logins.inc({ result: 'refused', reason }, more),
     'gateway.session.closed': ({ why, durationMs, bytesUp = 0, bytesDown = 0 }) => {
-      // What follows a colon is about one case.
+      // The part after a colon is about one case.
       closed.inc({ reason: why.split(':')[0] ?? '' });
       seconds.observe(durationMs / 1000);
       bytes.inc({ direction: 'up' }, bytesUp);
@@ -124,7 +124,7 @@ function gatewayCounts({ counter, histogram }: Kinds): Counts {
 }
 
 function auditCounts({ gauge }: Kinds): Counts {
-  // Without labels it would be there, and 0, where there is no copy.
+  // Without labels the metric would exist, with value 0, where there is no copy.
   const up = gauge('andromeda_audit_file_up', 'file');
   return {
     'audit.file.working': ({ file }) => up.set({ file }, 1),
@@ -176,9 +176,9 @@ function measureInstallation({ measured }: Kinds, config: Config): void {
 
 const slow = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600];
 
-type Side = Pick<LogEvents['sync.released'], 'cluster' | 'side'>;
+type ClusterSide = Pick<LogEvents['sync.released'], 'cluster' | 'side'>;
 
-/** Of the sync loop. Ages are per side of each cluster, and grow while it sends nothing. */
+/** Metrics of the sync loop. Ages are per side of each cluster, and grow while it sends no event. */
 function syncCounts(kinds: Kinds, now: () => number): Counts {
   const passSeconds = kinds.histogram('andromeda_sync_pass_seconds', slow, 'outcome');
   const convergenceSeconds = kinds.histogram('andromeda_sync_convergence_seconds', slow);
@@ -188,7 +188,7 @@ function syncCounts(kinds: Kinds, now: () => number): Counts {
   const waitingSince = ages(kinds, 'andromeda_sync_waiting_hosts_seconds', now);
   const waitingHosts = kinds.gauge('andromeda_sync_waiting_hosts', 'cluster', 'side');
   const nodesDown = kinds.gauge('andromeda_login_nodes_down', 'cluster');
-  const forget = ({ cluster, side }: Side) => {
+  const forget = ({ cluster, side }: ClusterSide) => {
     for (const one of [passed, observed, behind, waitingSince]) one.delete({ cluster, side });
     waitingHosts.remove({ cluster, side });
     if (side === 'slurm') nodesDown.remove({ cluster });
@@ -208,7 +208,7 @@ function syncCounts(kinds: Kinds, now: () => number): Counts {
       passSeconds.observe({ outcome: 'done' }, ms / 1000);
     },
     'sync.failed': ({ ms, behindMs, ...about }) => {
-      // One that never went well has been lagging since it was first tried.
+      // A side that never succeeded has been lagging since its first attempt.
       passed.begin(about);
       observed.begin(about);
       behind.set(about, behindMs === 0 ? undefined : now() - behindMs);
@@ -216,28 +216,28 @@ function syncCounts(kinds: Kinds, now: () => number): Counts {
     },
     'sync.converged': ({ ms }) => convergenceSeconds.observe(ms / 1000),
     'sync.released': forget,
-    // The next leader has them.
+    // The next leader reports them.
     'sync.left': forget,
   };
 }
 
-/** A gauge of ages by cluster and side, computed whenever it is asked for. */
+/** A gauge of ages by cluster and side, computed at each scrape. */
 function ages({ measured }: Kinds, name: MetricName, now: () => number) {
-  const since = new Map<string, Side & { at: number | undefined }>();
+  const since = new Map<string, ClusterSide & { at: number | undefined }>();
   measured(name, ['cluster', 'side'], (it) => {
     for (const { cluster, side, at } of since.values())
       it.set({ cluster, side }, at === undefined ? 0 : Math.max(0, now() - at) / 1000);
   });
-  const keyOf = ({ cluster, side }: Side) => `${cluster}/${side}`;
+  const keyOf = ({ cluster, side }: ClusterSide) => `${cluster}/${side}`;
   return {
-    /** Sets since when, in ms since 1970; undefined: not at all. */
-    set({ cluster, side }: Side, at: number | undefined) {
+    /** Sets the start of the age, in ms since 1970; undefined: age 0. */
+    set({ cluster, side }: ClusterSide, at: number | undefined) {
       since.set(keyOf({ cluster, side }), { cluster, side, at });
     },
-    begin({ cluster, side }: Side) {
+    begin({ cluster, side }: ClusterSide) {
       const at = since.get(keyOf({ cluster, side }))?.at ?? now();
       since.set(keyOf({ cluster, side }), { cluster, side, at });
     },
-    delete: (about: Side) => void since.delete(keyOf(about)),
+    delete: (about: ClusterSide) => void since.delete(keyOf(about)),
   };
 }

@@ -1,6 +1,6 @@
 /**
- * What this server asks of the others that share its database. A question goes to all of them at once, and is answered when
- * every one that is live has answered, or when its time is up.
+ * Questions to the other servers on the same database. A question goes to all of them at once, and is settled when
+ * every live one has answered, or at its timeout.
  */
 import { newUuid } from '../../../domain/id.ts';
 import { messageOf } from '../../../lib/error-message.ts';
@@ -11,23 +11,23 @@ import { inParts, type Messages } from '../../../store/engine/messages.ts';
 import { listServers } from '../../../store/servers/servers.ts';
 import type { Answers, Peers } from './peers.ts';
 
-interface Asked {
-  /** Servers whose last part has not come. */
+interface OpenQuestion {
+  /** Live servers whose last part has not come; undefined until they are known. */
   awaited: Set<string> | undefined;
-  /** Those that answered before it was known who is live. */
+  /** Servers that answered before it was known which are live. */
   done: Set<string>;
   parts: unknown[];
 }
 
-/** Most questions of a topic answered at once. A server that works correctly never asks more. */
+/** Limit on questions of a topic answered at once. A server that works correctly never asks more. */
 const mostAnswering = 256;
-/** Of an answer in one message, with what stands around it. */
+/** Limit on the part of an answer in one message, which has other fields as well. */
 const mostBytes = 3_500;
 
 export function createAsking(store: Store, log: Logger): Pick<Peers, 'ask' | 'answer'> & { stop(): void } {
   const { messages, server } = store;
   const questions = new Questions<string, void>();
-  const asked = new Map<string, Asked>();
+  const asked = new Map<string, OpenQuestion>();
   const stops = [messages.on('answer', (body, from) => takeAnswer(body as Partial<Answer>, from))];
   const failed = (topic: string) => (error: unknown) =>
     log.warn('servers.message.failed', { topic, error: messageOf(error) });
@@ -53,9 +53,9 @@ export function createAsking(store: Store, log: Logger): Pick<Peers, 'ask' | 'an
   return {
     async ask(topic, body, timeoutMs) {
       const id = newUuid();
-      const question: Asked = { awaited: undefined, done: new Set(), parts: [] };
+      const question: OpenQuestion = { awaited: undefined, done: new Set(), parts: [] };
       asked.set(id, question);
-      // If it cannot be sent, this still waits until the timeout: no server has answered.
+      // If sending fails, this still waits until the timeout: no server has answered.
       const start = () => void send(topic, id, body).catch(failed(topic));
       await questions.ask(id, start, timeoutMs).catch(() => {});
       asked.delete(id);

@@ -1,6 +1,6 @@
 /**
- * The gateways of all servers, asked as one server asks its gateway processes. What a question
- * concerns is found by each server in its own gateway; no server decides for another who may log in.
+ * The gateways of all servers, asked like the gateway processes of one server. Each server looks for the sessions of
+ * a question in its own gateway; no server decides for another who may log in.
  */
 import type { SshSession } from '../../../domain/access/ssh-session.ts';
 import type { Gateways } from '../../../gateway/process/gateways.ts';
@@ -15,14 +15,14 @@ export type AllGateways = Pick<Gateways, 'recheck' | 'sessions'> & {
   close(filter: SessionFilter, reason: string, text: string): void;
 };
 
-/** Longest wait for other servers to check sessions again: as long as for a gateway process. */
+/** Timeout of a recheck on other servers: as long as for a gateway process. */
 const usualRecheckMs = 1_000;
-/** How much passed through a session is of no use later. */
+/** Timeout of a count: later byte counts are of no use. */
 const countMs = 500;
 /** Calls within this time share one answer: pages ask whenever a session opens or ends. */
 const countedMs = 1_000;
 
-/** How much went through a session. */
+/** The traffic of a session. */
 type Passed = Pick<SshSession, 'id' | 'channels' | 'bytesUp' | 'bytesDown'>;
 
 export interface AllGatewaysDeps {
@@ -66,7 +66,7 @@ function withOthers(
         own.sessions(),
         listSessionsElsewhere(store.read, store.server.id),
       ]);
-      // One that this server has taken over may still be the other's in the table.
+      // The table may still assign a session that this server has taken over to the other.
       const ids = new Set(here.map(({ id }) => id));
       const elsewhere = recorded.filter(({ id }) => !ids.has(id));
       if (elsewhere.length === 0) return here;
@@ -78,14 +78,14 @@ function withOthers(
 
 function answerOthers(own: Gateways, peers: AllGatewaysDeps['peers']): void {
   peers.answer('recheck', async (body) => {
-    // Rather too many of them than one too few.
+    // An unknown filter rechecks all sessions: too many are harmless, one too few is not.
     const { filter } = body as { filter?: unknown };
     await own.recheck(isFilter(filter) ? filter : {});
     return [];
   });
   peers.answer('close', async (body) => {
     const { filter, reason, text } = body as Record<'filter' | 'reason' | 'text', unknown>;
-    // Those that this version cannot tell from others stay.
+    // Sessions stay open where this version does not understand the filter.
     if (!isFilter(filter) || Object.keys(filter).length === 0)
       throw new Error('it is not clear which sessions to close');
     own.close(filter, String(reason), String(text));
@@ -107,7 +107,7 @@ function readPassed(received: unknown): Passed | undefined {
   return { id, channels: channels ?? 0, bytesUp: bytesUp ?? 0, bytesDown: bytesDown ?? 0 };
 }
 
-/** Calls within `countedMs` share one answer of `ask`. */
+/** Caches the answer of `ask` for `countedMs`. */
 function onceAWhile<T>(ask: () => Promise<T>): () => Promise<T> {
   let last: { until: number; answer: Promise<T> } | undefined;
   return () => {
@@ -119,7 +119,7 @@ function onceAWhile<T>(ask: () => Promise<T>): () => Promise<T> {
 
 const mostFilters = 50;
 
-/** Sessions are checked again after every commit that could end one. */
+/** Checks sessions again after every commit that could end one. */
 function recheckOnChange(store: Store, gateway: Gateways, log: Logger): () => void {
   return store.onChange(hears.gateway, (changes) => {
     // Checking all sessions once costs less than thousands of narrow checks, as after a lab file.
@@ -130,7 +130,7 @@ function recheckOnChange(store: Store, gateway: Gateways, log: Logger): () => vo
   });
 }
 
-/** Whose sessions a change can end: narrowly, since a busy gateway has many. An organization's, and everything, are all of them. */
+/** The sessions that a change can end: narrowly, since a busy gateway has many. Changes of an organization, or of everything, concern all. */
 function sessionsOf(change: Heard<'gateway'>): SessionFilter {
   if (change.kind === 'person') return { userId: change.userId };
   if (change.kind === 'cluster' || change.kind === 'report') return { clusterId: change.clusterId };

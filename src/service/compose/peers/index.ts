@@ -1,4 +1,4 @@
-/** How this server joins the others on the same database, or finds that there can be none. */
+/** Joins the other servers on the same database, or determines that there can be none. */
 import { createHash } from 'node:crypto';
 import manifest from '../../../../package.json' with { type: 'json' };
 import type { ServerSettings } from '../../../domain/server.ts';
@@ -13,12 +13,12 @@ import type { Peers } from './peers.ts';
 import { joinShared, type Times } from './shared.ts';
 
 export interface JoinOptions extends Partial<Times> {
-  /** What has to be the same on all servers. */
+  /** Settings that must be the same on all servers. */
   settings?: ServerSettings;
   now?: () => number;
 }
 
-/** Writes this server down. Throws `invalid_state` where it may not serve next to the others. */
+/** Registers this server. Throws `invalid_state` where it may not serve next to the others. */
 export async function joinPeers(
   { dataDir, server: { name } }: Pick<Config, 'dataDir'> & { server: Pick<Config['server'], 'name'> },
   store: Store,
@@ -47,12 +47,12 @@ function alone(store: Store): Peers {
   };
 }
 
-/** In place of a value that is too long to be shown. */
+/** Replaces a value that is too long to be shown. */
 function hashOf(value: object): string {
   return createHash('sha256').update(JSON.stringify(value)).digest('hex').slice(0, 16);
 }
 
-/** What has to be the same in the configuration of all servers, by the names of the settings: whom and what they trust, what they tell people, and when things end. No secret is in it. */
+/** The settings that must be the same on all servers, by name: trust, addresses shown to people, and lifetimes. No secret is in it. */
 export function sharedSettings({ platform, business, console, ...config }: Config): ServerSettings {
   const { identity, gateway, access, retention, uids } = config;
   const { kubernetes, serviceAccountClaim, groups } = identity;

@@ -1,27 +1,27 @@
-/** What this server does as the leader, while it leads. When it takes the lead is for `shared.ts` to say. */
+/** The work of this server as the leader, while it leads. `shared.ts` decides when it takes the lead. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Logger } from '../../../lib/log.ts';
 import type { Store } from '../../../store/engine/index.ts';
 import { findToken, type Lead, NotLeaderError, storeOfLeader } from '../../../store/servers/leader.ts';
 
 /**
- * Begins what the leader does. It returns how to end that: `lost` where another server may lead already, `left` where this one
- * gives the lead away.
+ * Starts the leader's work. Returns a function that ends it: `lost` where another server may lead already, `left`
+ * where this one gives the lead away.
  */
 export type LeaderWork = (lead: Lead) => (why: 'lost' | 'left') => Promise<void>;
 
 /**
- * How long the next leader, or this server's next lead, waits for the work of this one to end. Work that takes longer, as on a
- * host that does not answer, can change nothing: its token is old.
+ * How long the next leader, or this server's next lead, waits for this lead's work to end. Slower work, as on a host
+ * that does not answer, can change nothing: its token is old.
  */
 const endMs = 2_000;
 
 export interface LeadingOptions {
   store: Store;
   log: Logger;
-  /** The lead can be taken from now on. */
+  /** Tells that the lead can be taken from now on. */
   wake(): void;
-  /** Whether this server's last heartbeat is so recent, by its own clock, that no other server can have taken the lead. */
+  /** True if this server's last heartbeat is so recent, by its own clock, that no other server can have taken the lead. */
   isInTime(): boolean;
 }
 
@@ -30,7 +30,7 @@ export class Leading {
   #work: LeaderWork | undefined;
   #lead: { lead: Lead; token: number; end: ReturnType<LeaderWork> } | undefined;
   #isEnding = false;
-  /** Resolves when all work that was ended is over. */
+  /** Resolves when all work of ended leads is over. */
   #ended: Promise<unknown> = Promise.resolve();
 
   constructor(options: LeadingOptions) {
@@ -41,7 +41,7 @@ export class Leading {
     return this.#lead?.lead;
   }
 
-  /** Whether this server would take the lead. */
+  /** True if this server would take the lead. */
   get isWanted(): boolean {
     return this.#work !== undefined && !this.#lead && !this.#isEnding;
   }
@@ -63,7 +63,7 @@ export class Leading {
     const lost = () => {
       if (this.#lead?.token === token) this.lose();
     };
-    // Timers of a process that stood still fire late: what came meanwhile may be handled before them.
+    // Timers of a stalled process fire late: other events may be handled before them.
     const requireTime = () => {
       if (this.#lead?.token !== token || !isInTime()) throw new NotLeaderError();
     };
@@ -82,17 +82,17 @@ export class Leading {
     };
   }
 
-  /** Ends what was begun, where it was begun before `token` was read and that is another by now. */
+  /** Ends the lead if it began before `token` was read and has another token. */
   compare(before: Lead | undefined, token: number | undefined): void {
     if (before && this.lead === before && before.token !== token) this.lose();
   }
 
-  /** Ends what was begun: another server may lead by now. */
+  /** Ends the lead: another server may lead by now. */
   lose(): void {
     void this.#end('lost').then(() => this.#options.wake());
   }
 
-  /** Ends what was begun for good, and calls `leave` when the next leader may begin. Resolves when all has ended. */
+  /** Ends the lead for good, and calls `leave` when the next leader may begin. Resolves when all work has ended. */
   async stop(leave: () => Promise<void>): Promise<void> {
     this.#work = undefined;
     const led = this.#lead !== undefined;

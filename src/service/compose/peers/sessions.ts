@@ -1,6 +1,6 @@
 /**
- * Sessions in the record of several servers. Each closes what others ask it to close, and takes back what was presumed of its
- * own. The leader closes in the record what a server had that is gone.
+ * Sessions in the record of several servers. Each closes its own on request of others, and reopens those of its own
+ * that were presumed closed. The leader closes in the record the sessions of servers that are gone.
  */
 import { serverLifeMs } from '../../../domain/server.ts';
 import type { Gateways } from '../../../gateway/process/gateways.ts';
@@ -15,12 +15,12 @@ import {
 import { hears, type Store } from '../../../store/engine/index.ts';
 import { listServers } from '../../../store/servers/servers.ts';
 
-/** The reason in the record of a session that was ended through the API, by whichever server. */
+/** The reason in the record of a session that was ended through the API, on any server. */
 export const closedByOperator = 'closed by an operator';
 
 const everyMs = 5_000;
 
-/** Closes this server's sessions that others ask it to close, and takes back what was presumed of them. Returns how to stop. */
+/** Closes this server's sessions on request of others, and reopens those presumed closed. Returns a function that stops. */
 export function watchOwnSessions({
   store,
   gateway,
@@ -38,7 +38,7 @@ export function watchOwnSessions({
     if (reopened > 0) log.warn('gateway.sessions.reopened', { sessions: reopened });
   };
   const onFault = (error: unknown) => log.error('gateway.sessions.failed', { error });
-  // Its interval is the net under the notice that a session is to be closed.
+  // The interval is the fallback if the notice about a session to be closed is lost.
   const rounds = startRounds(round, { everyMs, onFault });
   const stopListening = store.onChange(hears.closings, (_, { from }) => {
     if (from === 'elsewhere') rounds.wake();
@@ -51,23 +51,23 @@ export function watchOwnSessions({
 
 export interface GoneSessionsOptions {
   store: Store;
-  /** How long sessions go on while their access is not confirmed: after that a server that is gone has none. */
+  /** How long sessions continue while their access is not confirmed: after that a server that is gone has none. */
   graceMs: number;
   log: Logger;
 }
 
-/** What is so long after a server was last seen that none of its sessions can be open: the grace, and the last checks. */
+/** Allowance for the last checks, in addition to the grace, before no session of a server that is gone can be open. */
 const slackMs = 10_000;
 
-/** Closes in the record what a server had that is gone. Returns how to stop. */
+/** Closes the recorded sessions of servers that are gone. Returns a function that stops. */
 export function closeSessionsOfGone({ store, graceMs, log }: GoneSessionsOptions): () => Promise<void> {
-  /** Since when this server has seen, without a break, that others are gone; by the monotonic clock. */
+  /** Since when, without a break, this server has seen that others are gone; by the monotonic clock. */
   const goneSince = new Map<string, number>();
   const limitMs = graceMs + slackMs;
   let ranAt = performance.now();
 
   async function round(): Promise<void> {
-    // A process that stood still has not seen what the others did meanwhile.
+    // A stalled process has not seen the heartbeats of the others meanwhile.
     if (performance.now() - ranAt > serverLifeMs) goneSince.clear();
     ranAt = performance.now();
     const live = new Set((await listServers(store)).filter((one) => one.isLive).map(({ id }) => id));

@@ -1,6 +1,6 @@
 /**
- * This server among those that share the database. It writes a heartbeat every few seconds, takes the lead where no live server
- * has it, and gives it up when it cannot write the heartbeat for a while.
+ * This server among those that share the database. It writes a heartbeat every few seconds, takes the lead where no
+ * live server has it, and gives it up when it cannot write the heartbeat for a while.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { DomainError } from '../../../domain/error.ts';
@@ -32,17 +32,17 @@ import { type LeaderWork, Leading } from './leading.ts';
 import type { Peers } from './peers.ts';
 
 /**
- * How often a server says that it is there, after how long without it gives up, how often it looks for the lead, and how long it
- * has watched the others before it says of one that it is gone.
+ * The heartbeat's interval; how long without one gives up the lead; the interval of attempts to take the lead; and
+ * how long the others must be watched before one counts as gone.
  */
 const usual = { heartbeatMs, giveUpMs, pollMs: 1_000, lifeMs: serverLifeMs };
 export type Times = typeof usual;
 const topic = 'leader';
 const leaveMs = 2_000;
-/** What is found out again, or renewed, in a moment. */
+/** For writes that are found out again, or renewed, in a moment: no fsync. */
 const unflushed = { flush: false };
 
-/** Writes this server down among the others. Throws `invalid_state` where it may not serve next to them. */
+/** Registers this server among the others. Throws `invalid_state` where it may not serve next to them. */
 export async function joinShared(
   options: Omit<MemberOptions, 'times'> & { times: Partial<Times> },
 ): Promise<Peers> {
@@ -59,7 +59,7 @@ async function enter(store: Store, entrant: Entrant): Promise<void> {
   });
 }
 
-/** Where another server is in the way, waits until it is clear whether that one is alive. */
+/** Registers the server; where another is in the way, waits until it is clear whether that one is alive. */
 async function enterBesides(store: Store, entrant: Entrant): Promise<void> {
   const live = async () => (await listServers(store)).filter(({ isLive }) => isLive);
   const before = new Map((await live()).map(({ id, seenAt }) => [id, seenAt]));
@@ -99,13 +99,13 @@ class SharedPeers implements Peers {
   #rounds: Rounds | undefined;
   #renewing: Promise<void> | undefined;
   #isStopping = false;
-  /** When the last write that said that this server is there began, by a clock that only passes. */
+  /** Start of the last successful heartbeat, by the monotonic clock. */
   #renewedAt = performance.now();
-  /** What renewing and taking the lead failed with last. */
+  /** Message of the last failure, for renewing and for taking the lead. */
   readonly #lastFailures = new Map<'renew' | 'round', string>();
   #isClockWrong = false;
   readonly #others = new Map<string, Server>();
-  /** When the others were last asked about, and since when that goes on without a pause. */
+  /** Time of the last look at the others, and since when these looks have had no pause. */
   #askedAt = Number.NEGATIVE_INFINITY;
   #watchingSince = 0;
 
@@ -127,7 +127,7 @@ class SharedPeers implements Peers {
     const stops = [
       stop,
       store.messages.on(topic, () => this.#rounds?.wake()),
-      // Generations come again, and hosts take them only with a higher token.
+      // Generations repeat after a database went back, and hosts take them only with a higher token.
       store.onChange(hears.leader, (changes) => {
         if (changes.some(({ wentBack }) => wentBack)) this.#leading.lose();
       }),
@@ -151,7 +151,7 @@ class SharedPeers implements Peers {
   }
 
   async start(): Promise<void> {
-    // Whether its clock is right is known before it serves.
+    // The clock is checked before this server serves.
     await this.#attempt('renew', () => this.#renew());
     // Not in a round, which may be waiting for the database.
     this.#timer = setInterval(() => this.#tick(), this.#times.pollMs).unref();
@@ -169,7 +169,7 @@ class SharedPeers implements Peers {
     await this.#leave(leaveServers, atRest);
   }
 
-  /** A database that is away does not hold up the end: the others find out by themselves. */
+  /** A database that is away does not delay the end: the others notice by themselves. */
   async #leave(
     leave: (tx: Tx) => Promise<void>,
     atRest: Promise<unknown> = Promise.resolve(),
@@ -190,7 +190,7 @@ class SharedPeers implements Peers {
     return !this.#isStopping && !this.#renewing && (isTime || this.#hasGivenUp);
   }
 
-  /** It could not say for so long that it is there that another server may soon lead. */
+  /** True if the heartbeat is so old that another server may soon lead. */
   get #hasGivenUp(): boolean {
     return performance.now() - this.#renewedAt > this.#times.giveUpMs;
   }
@@ -207,7 +207,7 @@ class SharedPeers implements Peers {
       this.#lastFailures.delete(what);
     } catch (error) {
       const { message } = error as Error;
-      // Once, and not every second.
+      // Logged once, not every second.
       if (![...this.#lastFailures.values()].includes(message)) this.#log.error('servers.failed', { error });
       this.#lastFailures.set(what, message);
     }
@@ -217,12 +217,12 @@ class SharedPeers implements Peers {
     if (!this.#leading.isWanted || this.#hasGivenUp || !(await isLeadFree(this.#store))) return;
     const token = await this.#store.write(takeLead);
     if (token === undefined) return this.#renew();
-    // One that gave up while it waited takes it again, with another token.
+    // A server that gave up while it waited takes the lead again, with another token.
     if (this.#hasGivenUp) return;
     try {
       this.#leading.begin(token);
     } catch (error) {
-      // Another may be able to.
+      // Another server may be able to lead.
       await this.#leave(leaveLead);
       throw error;
     }
@@ -254,10 +254,10 @@ class SharedPeers implements Peers {
     await this.#observeOthers(clockMs);
   }
 
-  /** A clock that was right at the start may not stay so. */
+  /** A clock that was right at the start may drift. */
   #noteClock(differsMs: number): void {
     this.#log.debug('servers.clock', { differsMs });
-    // One at the limit is not said at every heartbeat.
+    // Hysteresis: a clock at the limit is not logged at every heartbeat.
     const isWrong = Math.abs(differsMs) >= (this.#isClockWrong ? clockLimitMs / 2 : clockLimitMs);
     if (isWrong === this.#isClockWrong) return;
     this.#isClockWrong = isWrong;

@@ -1,4 +1,4 @@
-/** What `check` and `doctor` say of backups, and they, `restore` and drills of a backup's manifest. */
+/** Findings of `check` and `doctor` about backups, and of them, `restore` and drills about a backup's manifest. */
 import { constants, existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { trustedKeys } from '../../../domain/audit/audit.ts';
@@ -18,7 +18,7 @@ import { type Finding, findingOf, ok, orWrong, warn, wrong } from './findings.ts
 
 const about = 'backup';
 
-/** `away`: what it is that no backup can be kept there now, without which the service starts all the same. */
+/** `away`: the verdict where no backup can be stored now, which does not keep the service from starting. */
 export function* checkBackupSettings({ backup }: Config, away: typeof wrong): Generator<Finding> {
   if (backup) yield checkDirectory(backup.to, away);
 }
@@ -30,7 +30,7 @@ function checkDirectory(directory: string, away: typeof wrong): Finding {
   if (!isAllowed(directory, constants.R_OK | constants.W_OK | constants.X_OK))
     return away(about, `backup.to: ${directory} cannot be written: ${whyNot(directory, stats)}.`);
   try {
-    // What modes do not show, as of /proc, a full disk or a mount without its server.
+    // Finds faults that modes do not show, as of /proc, a full disk or a mount without its server.
     const probe = mkdtempSync(join(directory, '.andromeda-check-'));
     try {
       writeFileSync(join(probe, 'probe'), 'check');
@@ -69,7 +69,7 @@ function textOf({ at, file, bytes }: LastBackup): string {
   return `The last one is of ${at}: ${file}, ${formatBytes(bytes)}`;
 }
 
-/** Whether the last one is still where they are kept. */
+/** Checks that the last backup is still in the directory. */
 async function checkKept({ to }: BackupSettings, last: LastBackup | undefined): Promise<Finding> {
   const known = last && dirname(last.file) === to ? last : undefined;
   const text = known ? textOf(known) : `This service has made none in ${to} yet`;
@@ -92,7 +92,7 @@ function sameDisk(a: string, b: string): boolean {
   return one !== undefined && one === other;
 }
 
-/** The public keys of an installation for its audit trail, that in use first; none where none can be read. */
+/** The public keys of an installation's audit trail, the current one first; empty where none can be read. */
 export function auditKeysOf(dataDir: string): string[] {
   try {
     const held = readAuditKeys(dataDir);
@@ -102,7 +102,7 @@ export function auditKeysOf(dataDir: string): string[] {
   }
 }
 
-/** `known`: the keys that it should be signed by one of, where the installation has any. */
+/** `known`: the installation's keys, one of which should have signed the backup. */
 export function judgeSeal(name: string, seal: Seal, known: readonly string[]): Finding {
   const whole = `All ${seal.parts} parts of ${name} are as they were made`;
   if (seal.key === undefined)
@@ -124,7 +124,7 @@ export function judgeSeal(name: string, seal: Seal, known: readonly string[]): F
       );
 }
 
-/** For `doctor`: whether a backup that lies here is as it was made. Throws where it is not. */
+/** For `doctor`: verifies a backup on this host. Throws where it was changed. */
 function* checkBackupFile(file: string, dataDir: string): Generator<Finding> {
   const isHere = statSync(file, { throwIfNoEntry: false })?.isFile() && isAllowed(file, constants.R_OK);
   if (isHere) yield judgeSeal(file, verifyBackup(file).seal, auditKeysOf(dataDir));

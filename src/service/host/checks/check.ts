@@ -1,5 +1,5 @@
 /**
- * `andromeda check`: whether the service could start from a configuration, and serve. It keeps nothing, and works
+ * `andromeda check`: whether the service could start from a configuration, and serve. It stores nothing, and works
  * while a service runs.
  */
 import { constants } from 'node:fs';
@@ -40,15 +40,15 @@ export function check(options: InspectOptions): Promise<number> {
   return inspect('settings', options, checkConfig);
 }
 
-/** How `doctor` looks, which may write next to the database, and wants what is depended on to be there. */
+/** Options of `doctor`, which may write next to the database, and requires dependencies to be there. */
 export interface Deeper {
   isRunning: boolean;
 }
 
 /**
- * Findings about a configuration that was read from `file`: the one list, to which `doctor` adds, and which `service upgrade` has the new
- * program make first. Throws a sentence for a fault after which no check makes sense. `away`: what it is that a copy of the trail or a
- * backup cannot be written now, without which the service starts all the same.
+ * Findings about a configuration that was read from `file`: the one list, which `doctor` extends, and which `service
+ * upgrade` has the new program make first. Throws a sentence for a fault after which no check makes sense. `away`: the
+ * verdict where a copy of the trail or a backup cannot be written now, which does not keep the service from starting.
  */
 export async function* checkConfig(
   file: string,
@@ -107,7 +107,7 @@ function* checkSeed({ seed, dataDir, database: shared }: Config): Generator<Find
     }
 }
 
-/** A database that is new gets its first organizations at the start. */
+/** A new database gets its first organizations at the start. */
 function* checkGroups({ identity: { groups }, dataDir }: Config): Generator<Finding> {
   const file = databaseOf(dataDir);
   const slugs = groups && file !== undefined ? listSlugsIn(file) : undefined;
@@ -134,7 +134,7 @@ export interface InspectOptions {
   json?: boolean;
 }
 
-/** Prints what `examine` finds. Resolves to the exit status: 0 where nothing is wrong. `about`: what a refusal is reported under. */
+/** Prints the findings of `examine`. Resolves to the exit status: 0 where nothing is wrong. `about`: the subject of a refusal. */
 export function inspect(
   about: string,
   { config: given, quiet, json }: InspectOptions,
@@ -144,7 +144,7 @@ export function inspect(
   async function* findings(): AsyncGenerator<Finding> {
     const file = findConfig(given);
     const config = readConfig(file);
-    // As root, before it becomes the account that the service runs as: that one has the ports from systemd.
+    // Still as root, before the switch to the service's account, which gets its ports from systemd.
     const ports = await checkPorts(config, { isRunning: isRunning(config.dataDir) });
     becomeOwnerOf(config.dataDir);
     yield* examine(file, readConfig(file), ports);
@@ -167,7 +167,7 @@ function checkCertificate(one: ListenerCertificate, config: Config, now: number)
   const problem = problemOf(one, now);
   if (otherHost !== undefined && problem?.urgency !== 'now') {
     const text = `${setting}: ${file} is for ${names}, and not for ${otherHost}, which the url names.`;
-    // A proxy in front may have another, and the service is about to obtain one.
+    // A proxy in front may have another certificate, and the service is about to obtain one.
     return config.trustedProxies.length > 0 || isRenewed ? warn(certificate, text) : wrong(certificate, text);
   }
   if (!problem) return ok(certificate, `${setting}: ${endText(one, now)}. It is for ${names}.`);

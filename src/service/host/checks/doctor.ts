@@ -1,6 +1,6 @@
 /**
- * `andromeda doctor`: whether an installation is well. It looks through the database in many short readings, so that a
- * service that runs goes on, and changes nothing.
+ * `andromeda doctor`: whether an installation is well. It reads the database in many short transactions, so that a
+ * running service continues, and changes nothing.
  */
 import { execFileSync } from 'node:child_process';
 import { existsSync, statSync } from 'node:fs';
@@ -54,11 +54,11 @@ async function* checkClusters(file: string, isRunning: boolean): AsyncGenerator<
     if (database.versionFault() === undefined) yield* judgeClusters(await database.clusterSides(), isRunning);
   } catch (error) {
     if (faultMessage(error) === undefined) throw error;
-    // It is damaged, which was said.
+    // Another check has reported the damage.
   }
 }
 
-/** The service, where one runs: it answers, and from this data directory. */
+/** Checks a running service: it answers, and from this data directory. */
 async function checkService(config: Config): Promise<Finding> {
   const about = 'service';
   const { dataDir, platform } = config;
@@ -103,7 +103,7 @@ function* checkSpace(dataDir: string): Generator<Finding> {
   else yield ok('disk', `${log}.`);
 }
 
-/** Whether this machine's clock follows others, where systemd knows. */
+/** Checks that this machine's clock is synchronized, where systemd knows. */
 function* checkSynchronized(): Generator<Finding> {
   try {
     const args = ['show', '--property=NTPSynchronized', '--value'];

@@ -1,4 +1,4 @@
-/** What `check` and `doctor` find, one line each. */
+/** The findings of `check` and `doctor`, one line each. */
 import { DomainError } from '../../../domain/error.ts';
 import type { Problem } from '../../../domain/installation-state.ts';
 import { escapeControls } from '../../../domain/text.ts';
@@ -8,7 +8,7 @@ export interface Finding {
   /** `warn`: it works today. `wrong`: it does not, or not as it should. */
   verdict: 'ok' | 'warn' | 'wrong';
   about: string;
-  /** One sentence or two: what is so and, unless that is well, what to do. */
+  /** One sentence or two: the state and, unless that is good, the advice. */
   text: string;
 }
 
@@ -16,7 +16,7 @@ export const ok = (about: string, text: string): Finding => ({ verdict: 'ok', ab
 export const warn = (about: string, text: string): Finding => ({ verdict: 'warn', about, text });
 export const wrong = (about: string, text: string): Finding => ({ verdict: 'wrong', about, text });
 
-/** A problem as operators see it in a service that runs. */
+/** The finding for a problem that a running service shows to operators. */
 export function findingOf(
   about: string,
   { urgency, message, action }: Omit<Problem, 'area' | 'about'>,
@@ -24,7 +24,7 @@ export function findingOf(
   return { verdict: urgency === 'now' ? 'wrong' : 'warn', about, text: `${message} ${action}` };
 }
 
-/** The findings, and behind them what they ended with where that was a refusal. */
+/** The findings, followed by a refusal that ended them. */
 export async function* orWrong(
   about: string,
   findings: Iterable<Finding> | AsyncIterable<Finding>,
@@ -38,8 +38,8 @@ export async function* orWrong(
 }
 
 /**
- * Prints each finding as it comes, or all of them as JSON; with `quiet`, only what is not well. Resolves to the exit status: 1
- * where something is wrong.
+ * Prints each finding as it comes, or all of them as JSON; with `quiet`, leaves out those that are ok. Resolves to
+ * the exit status: 1 where something is wrong.
  */
 export async function printFindings(
   findings: AsyncIterable<Finding>,

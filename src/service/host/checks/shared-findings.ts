@@ -1,4 +1,4 @@
-/** What `check` and `doctor` say of a database that servers share, and of the secrets in it. Nothing is changed there. */
+/** Findings of `check` and `doctor` about a database that servers share, and the secrets in it. Nothing is changed there. */
 import { auditKeysAt, trustedKeys } from '../../../domain/audit/audit.ts';
 import { DomainError } from '../../../domain/error.ts';
 import { readKeySet, secretTitle, serviceSecrets } from '../../../domain/key-rotation.ts';
@@ -19,8 +19,8 @@ import { judgeClusters, judgeGroups, judgeTrail } from './surroundings.ts';
 type SharedConfig = Pick<Config, 'dataDir' | 'secrets' | 'identity'>;
 
 /**
- * Whether a server could start with it, which waits for one that is away. `deeper`: whether it answers, and what is in it is as it should
- * be.
+ * Checks that a server could start with the database; a start waits for one that is away. `deeper`: requires it to
+ * answer, and checks its content.
  */
 export async function* checkShared(
   database: string,
@@ -54,7 +54,7 @@ export async function* checkShared(
   }
 }
 
-/** What holds a lock that others wait for, by name: `/readyz`, which is public, says only that there is such a lock. */
+/** Reports the holder of a lock that others wait for, by name: `/readyz`, which is public, says only that there is such a lock. */
 async function* checkLock({ findObstacle }: ServerView): AsyncGenerator<Finding> {
   const { reason, detail } = await findObstacle();
   if (detail !== undefined) yield wrong('database', `Something waits: ${reason}. ${detail}.`);
@@ -85,7 +85,7 @@ async function* checkSchema(view: ServerView): AsyncGenerator<Finding, { isNew: 
   return { isNew: state === 'new' };
 }
 
-/** The public keys for the audit trail, none where they cannot be read, which was said. */
+/** The public keys of the audit trail; empty where they cannot be read, which another check reports. */
 async function auditKeysIn({ secrets }: SharedConfig, { reader }: ServerView): Promise<string[]> {
   const { name } = serviceSecrets.audit;
   const text = secrets && (await readSecrets(reader, secrets).catch(() => undefined))?.get(name);

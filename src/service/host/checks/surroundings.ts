@@ -1,4 +1,4 @@
-/** What `doctor` says of what an installation depends on: its addresses, its issuer, its clusters, and what people are offered. */
+/** Findings of `doctor` about dependencies of an installation: its addresses, its issuer, its clusters, and its downloads. */
 import manifest from '../../../../package.json' with { type: 'json' };
 import { trustAuthority } from '../../../api/identity/remote-issuer.ts';
 import { DomainError } from '../../../domain/error.ts';
@@ -16,15 +16,15 @@ const issuerMs = 10_000;
 const mostAnswer = 1_048_576;
 const freshMs = 120_000;
 
-/** Whether the rules for groups name organizations that are there. Throws as `checkOrganizations`. */
+/** Checks that the rules for groups name existing organizations. Throws as `checkOrganizations`. */
 export function* judgeGroups(groups: GroupSettings, slugs: readonly string[]): Generator<Finding> {
   checkOrganizations(groups, slugs);
   yield ok('groups', 'Every rule for groups names an organization that is there.');
 }
 
 /**
- * Whether an external issuer answers as the service needs it, with a clock that agrees with ours. `away`: what it is that it does not
- * answer at all.
+ * Checks that an external issuer works for the service, with a clock that agrees with ours. `away`: the verdict where
+ * it does not answer at all.
  */
 export async function* checkIssuer({ identity }: Config, away: typeof wrong): AsyncGenerator<Finding> {
   const about = 'issuer';
@@ -75,7 +75,7 @@ async function readWithin(answer: Response): Promise<string> {
   return text;
 }
 
-/** What each side of a cluster reported last. `isRunning`: whether a service is there that asks them. */
+/** Judges the last report of each side of a cluster. `isRunning`: a service is there that updates it. */
 export function* judgeClusters(sides: readonly ClusterSideState[], isRunning: boolean): Generator<Finding> {
   const about = 'cluster';
   for (const { name, side, observedAt, failure } of sides) {

@@ -3,18 +3,18 @@ import { statSync } from 'node:fs';
 import { findHostEntry } from '../../../lib/host-ids.ts';
 
 /**
- * Where root runs a command about an installation of another account, goes on as that account for good: what that one may
- * read is the question, and no file is made that it could not use.
+ * Switches root for good to the account that owns the installation: checks then see what that account may read, and
+ * no file is made that it could not use.
  */
 export function becomeOwnerOf(dataDir: string): void {
   const owner = statSync(dataDir, { throwIfNoEntry: false });
   if (process.getuid?.() !== 0 || !owner || owner.uid === 0) return;
-  // Of directories too. The types of Node leave it out.
+  // Includes groups from directories (LDAP). Node's types leave it out.
   const { initgroups } = process as { initgroups?: (user: number, group: number) => void };
   try {
     initgroups?.(owner.uid, owner.gid);
   } catch {
-    // The account has no name, as in a container that is given any number.
+    // The account has no name, as in a container that is given any UID.
     process.setgroups?.([]);
   }
   process.setgid?.(owner.gid);

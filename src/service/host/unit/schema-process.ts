@@ -1,5 +1,5 @@
 /**
- * The process that looks at the database, or replaces it by a copy, for `service upgrade` and `service rollback`:
+ * The process that inspects the database, or replaces it by a copy, for `service upgrade` and `service rollback`:
  * `andromeda schema-process`, an internal command that they start. They run as root, but the database belongs to the
  * service's account: so this switches to that account first.
  */
@@ -23,32 +23,32 @@ import { becomeOwnerOf } from './account.ts';
 
 export interface SchemaState {
   schema?: string | undefined;
-  /** Where servers share it: the last migration of the oldest program that works with it. */
+  /** Of a shared database: the last migration of the oldest program that works with it. */
   oldestServed?: string | undefined;
   isShared: boolean;
-  /** What was written since the copy of the database with the schema that was named, which can be used; undefined: it has that schema, or there is none. */
+  /** Changes since the usable copy of the database with the named schema; undefined: it has that schema, or there is no copy. */
   written?: WrittenSince | undefined;
 }
 
-interface Answers {
+interface SchemaAnswers {
   inspect: SchemaState;
   restore: object;
 }
 
-/** Has such a process of this program inspect the database, or restore the copy of a schema. Throws what it refuses. */
-export function askSchema<Task extends keyof Answers>(
+/** Starts such a process of this program, to inspect the database or restore the copy of a schema. Throws its refusal. */
+export function askSchema<Task extends keyof SchemaAnswers>(
   config: string,
   task: Task,
   schema = '',
-): Answers[Task] {
+): SchemaAnswers[Task] {
   const { status, stdout, stderr, error } = spawnSync(
     programFile,
     ['schema-process', config, task, schema],
-    // The directory that this was typed in may be closed to that account.
+    // The current directory may be closed to that account.
     { encoding: 'utf8', cwd: '/' },
   );
   if (status !== 0) throw error ?? new Error(`the process that looks at the database ended: ${stderr}`);
-  const { answer, refusal } = JSON.parse(stdout) as { answer?: Answers[Task]; refusal?: string };
+  const { answer, refusal } = JSON.parse(stdout) as { answer?: SchemaAnswers[Task]; refusal?: string };
   if (answer === undefined) throw new DomainError('invalid_state', refusal ?? '');
   return answer;
 }
@@ -73,7 +73,7 @@ async function perform(config: Config, task: string | undefined, schema: string)
   return { schema: present, isShared: false, written: needsCopy ? inspectCopy(dataDir, schema) : undefined };
 }
 
-/** What is wrong with the copy, or with the room for it, is said before the service is stopped. */
+/** Reports faults of the copy, or too little space for it, before the service is stopped. */
 function inspectCopy(dataDir: string, schema: string): WrittenSince {
   try {
     requireSpaceForCopies(dataDir, 1);

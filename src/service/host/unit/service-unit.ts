@@ -1,4 +1,4 @@
-/** The systemd units of the service and of its gateway's processes, and the configuration it begins with. */
+/** The systemd units of the service and of its gateway's processes, and the initial configuration. */
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,7 +14,7 @@ interface UnitOptions {
 }
 
 export const unitDirectory = '/etc/systemd/system';
-/** Where systemd makes the data directory (StateDirectory), and one for logs (LogsDirectory). */
+/** Directories that systemd makes: for data (StateDirectory), and for logs (LogsDirectory). */
 export const stateDirectory = '/var/lib/andromeda';
 export const logsDirectory = '/var/log/andromeda';
 
@@ -80,7 +80,7 @@ RuntimeDirectoryMode=0700
 RuntimeDirectoryPreserve=restart
 `;
 
-/** The units by the names of their files, for systemd 245 and newer: the service's first. */
+/** The units by their file names, for systemd 245 and newer: the service's first. */
 export function unitFiles(options: UnitOptions): [name: string, text: string][] {
   return [
     ['andromeda.service', unitText(options)],
@@ -141,15 +141,15 @@ identity:
   embedded: { listen: "127.0.0.1:8082", url: "http://127.0.0.1:8082" }
 `;
 
-/** A path as systemd.syntax(7) and systemd.unit(5) read it. */
+/** Quotes a path for systemd.syntax(7) and systemd.unit(5). */
 function quoted(path: string): string {
   const plain = path.replaceAll('%', '%%').replaceAll('$', '$$$$');
   return /^[\w./%$@+-]+$/.test(plain) ? plain : `"${plain.replace(/[\\"]/g, '\\$&')}"`;
 }
 
 /**
- * The processes of the SSH gateway have an account of their own. The service, which cannot change its user, has systemd start them over
- * a socket that only it can open (src/gateway/process).
+ * The processes of the SSH gateway have an account of their own. The service, which cannot change its user, has
+ * systemd start them over a socket that only it can open (src/gateway/process).
  */
 export const gatewayAccount = 'andromeda-gateway';
 const serviceDirectory = '/run/andromeda-gateway';
@@ -173,8 +173,8 @@ RemoveOnStop=yes
 }
 
 /**
- * What is asked on a connection: to start a process, which gets the directory of the service's socket as descriptor 3, or
- * to end one of this account.
+ * Handles a request on a connection: starts a process, which gets the directory of the service's socket as descriptor
+ * 3, or ends one of this account.
  */
 const script = `read -r what which
 if [ "$what" != start ]; then kill -s "$what" "$which"; exit; fi
@@ -185,7 +185,7 @@ exec "$1" gateway "$which" </dev/null >/dev/null`
   .replaceAll('\n', '; ')
   .replace('then;', 'then');
 
-/** `program`: as systemd reads it. `sandbox`: what the service's own unit has of it. */
+/** `program`: quoted for systemd. `sandbox`: the sandbox settings of the service's own unit. */
 function gatewayUnitText(program: string, sandbox: string): string {
   return `# Made by \`andromeda service install\`. Yours to change by a drop-in: systemctl edit andromeda-gateway@
 [Unit]
@@ -222,7 +222,7 @@ export interface InstalledService {
 }
 
 export const unit = 'andromeda.service';
-/** The unit has its own limits for a start and a stop, which are shorter by default. */
+/** Longer than the unit's own limits for a start and a stop. */
 const limitMs = 1_800_000;
 
 /** Throws `invalid_state` where systemd has no service that `service install` made. */
@@ -243,12 +243,12 @@ export function isStarted(): boolean {
   return ['active', 'activating', 'reloading'].includes(show('ActiveState'));
 }
 
-/** Does what it is asked, and waits for it. Throws `invalid_state` with what systemd said. */
+/** Runs systemctl, which waits for the job to end. Throws `invalid_state` with its output. */
 export function systemctl(...args: string[]): string {
   return run('systemctl', args);
 }
 
-/** Runs a program of the system. Resolves to its output. Throws `invalid_state` with what it said. */
+/** Runs a program of the system. Returns its output. Throws `invalid_state` with its error output. */
 export function run(program: string, args: readonly string[]): string {
   const path = `${process.env['PATH'] ?? ''}:/usr/sbin:/sbin:/usr/bin:/bin`;
   const options = { encoding: 'utf8', timeout: limitMs, env: { ...process.env, PATH: path } } as const;

@@ -1,4 +1,4 @@
-/** `andromeda service`: the service under systemd, as an account of its own that can do nothing else. */
+/** `andromeda service`: the service under systemd, as an account of its own without other rights. */
 import { chownSync, existsSync, mkdirSync, readFileSync, realpathSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { commandIo } from '../../../lib/command-io.ts';
@@ -36,14 +36,14 @@ interface Step {
 }
 
 const usualProgram = '/usr/local/bin/andromeda';
-/** What the unit's ProtectHome and PrivateTmp hide. */
+/** Directories that the unit's ProtectHome and PrivateTmp hide. */
 const hidden = ['/home', '/root', '/run/user', '/tmp', '/var/tmp'];
 
 export async function printUnit(options: ServiceOptions): Promise<number> {
   return runCommand(() => planned(options).units);
 }
 
-/** Makes the accounts, the configuration and the units; what is there already stays. Resolves to the exit status. */
+/** Makes the accounts, the configuration and the units; existing ones stay. Resolves to the exit status. */
 export async function installService(options: ServiceOptions): Promise<number> {
   return runCommand(() => {
     const { steps, units, isFirst } = planned(options);
@@ -94,7 +94,7 @@ function planned(options: ServiceOptions): { units: string; steps: Step[]; isFir
   if (!existsSync(at(installed))) {
     step(`write a configuration to begin with to ${at(installed)}`, () => {
       write(at(installed), firstConfig, 0o640);
-      // It may come to name secrets.
+      // The configuration may later name secrets.
       chownSync(at(installed), 0, requireAccount(user, root).gid);
     });
   }
@@ -111,7 +111,7 @@ function unitsOf(service: InstalledService, settings: Config | undefined): [name
   const kept = settings?.backup?.to;
   const writable = [
     ...written.filter((path) => !isMadeBySystemd(path)),
-    // What is not mounted must not keep the service from starting.
+    // A directory that is not mounted must not keep the service from starting.
     ...(kept === undefined ? [] : [`-${kept}`]),
   ];
   const drainMs = (settings?.gateway.limits.drainMs ?? 0) + (settings?.server.drainMs ?? 0);
@@ -137,7 +137,7 @@ function unitSteps(files: [name: string, text: string][], root: string): Step[] 
 function systemdSteps({ enable }: ServiceOptions): Step[] {
   const read = () => {
     systemctl('daemon-reload');
-    // Where a socket's unit was gone for a while, systemd has closed it and still takes it for active: then a start does nothing.
+    // After the socket's unit was gone for a while, systemd has closed it and still takes it for active: then a start does nothing.
     systemctl('restart', gatewaySocket);
   };
   return [

@@ -1,7 +1,7 @@
 /**
- * Notifications for systemd (sd_notify(3)): the service is ready, it is alive, it stops. Node has no Unix
- * datagram sockets, so systemd-notify(1) sends it, from a shell that waits for lines: to start a program from a process as
- * large as the service holds up the event loop.
+ * Notifications for systemd (sd_notify(3)): ready, alive, stopping. Node has no Unix datagram sockets, so
+ * systemd-notify(1) sends them, started by a shell that reads lines: starting a program from a process as large as
+ * the service blocks the event loop.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Logger } from '../../../lib/log.ts';
@@ -15,8 +15,8 @@ const script = 'while read -r line; do systemd-notify "$line" || exit; done';
 const notificationsPerLimit = 3;
 
 /**
- * Notifies systemd that the service is ready, and from then on that it is alive. `store`: the one that is to answer; undefined
- * while the service is between two. Does nothing where no systemd started it (no $NOTIFY_SOCKET).
+ * Notifies systemd that the service is ready, and from then on that it is alive. `store`: the one that must answer;
+ * undefined between two services. Does nothing where no systemd started it (no $NOTIFY_SOCKET).
  */
 export function startSupervision(
   store: () => Store | undefined,
@@ -45,8 +45,8 @@ export function startSupervision(
 }
 
 /**
- * Calls `feed` now and at intervals, each time after `check` has ended. One that hangs stops that, and so does an event loop that
- * does not turn. A check that fails does not: /readyz reports it, and a restart would not mend a full disk. Returns its timer.
+ * Calls `feed` now and at intervals, each time after `check` has ended. A check that hangs stops that, and so does a blocked
+ * event loop. A failed check does not: /readyz reports it, and a restart would not fix a full disk. Returns its timer.
  */
 export function feedWatchdog(
   feed: () => void,
@@ -65,7 +65,7 @@ export function feedWatchdog(
   return setInterval(() => void attempt(), intervalMs).unref();
 }
 
-/** Ends when the connections that read and write have both answered. Nothing is written. */
+/** Resolves when the connections that read and write have both answered. Writes nothing. */
 async function queryDatabase(store: Store | undefined): Promise<void> {
   if (!store) return;
   const query = (db: Store['read']) => db.selectFrom('counters').select('name').limit(1).execute();

@@ -1,7 +1,7 @@
 /**
- * `andromeda service upgrade` puts this program in the place of the one that the unit runs, and the one before back where this one
- * does not serve; `andromeda service rollback` puts it back later. Both may be killed at any point, and either ends well then. At every
- * instant there is a program. Whichever is in place makes its units itself, as `andromeda service install` does.
+ * `andromeda service upgrade` replaces the program that the unit runs by this one, and restores the former where this one
+ * does not serve; `andromeda service rollback` restores it later. Both may be killed at any point, and after which either of
+ * them ends well. At every instant a program is in place, and makes its units itself, as `andromeda service install` does.
  */
 import { spawnSync } from 'node:child_process';
 import { hash } from 'node:crypto';
@@ -30,7 +30,7 @@ import { refusal, runCommand } from '../installation.ts';
 import { askSchema, type SchemaState } from './schema-process.ts';
 import { type InstalledService, installedService, isStarted, run, systemctl, unit } from './service-unit.ts';
 
-/** Time limit for `/readyz` to succeed (it also wants the gateway) after the service has notified systemd that it is ready. */
+/** Timeout for `/readyz` to succeed (it also wants the gateway) after the service has notified systemd that it is ready. */
 const readyMs = 120_000;
 const pollMs = 200;
 
@@ -61,13 +61,13 @@ export async function rollbackService(): Promise<number> {
 }
 
 /**
- * Puts this program in its place, which the service does not notice yet. `begun`: what an upgrade or a way back that was interrupted
- * goes back to, and so does this one.
+ * Puts this program in place, which the service does not notice yet. `begun`: the state of an interrupted upgrade or
+ * rollback, to which this one can also go back.
  */
 function installThis({ program, config }: InstalledService, begun: UpgradeState | undefined): UpgradeState {
   const fresh = `${program}.next`;
   try {
-    // The account of the service has to reach it.
+    // The account of the service must be able to run it.
     installProgram(programFile, fresh);
     requireUsable(fresh, config);
     const state = begun ?? {
@@ -95,7 +95,7 @@ async function finish(service: InstalledService, state: UpgradeState): Promise<s
   return `${wasStarted ? serves : notRunning(program, manifest.version)}${isOnCopy ? copyText(lost) : ''}\n`;
 }
 
-/** Goes back from a program that does not serve, unless people have written something meanwhile. What to say of it. */
+/** Goes back from a program that does not serve, unless people have written something meanwhile. Returns the report. */
 async function undone(service: InstalledService, state: UpgradeState, fault: string): Promise<DomainError> {
   const { program } = service;
   const { version } = state;
@@ -130,19 +130,19 @@ async function endRollback(service: InstalledService, state: UpgradeState): Prom
 }
 
 /**
- * `mayLose`: also where what people have written since is lost. Resolves to what to say of the database, and why the version of before
- * does not serve, if it should. Throws a `DomainError` where it cannot go back, and then nothing has changed.
+ * `mayLose`: also where that loses what people have written since. Resolves to a sentence about the database, and the reason why
+ * the former version does not serve, if it should. Throws a `DomainError` where it cannot go back, and then nothing has changed.
  */
 async function goBack(service: InstalledService, given: UpgradeState, { mayLose }: { mayLose: boolean }) {
   const { program, config, user } = service;
   const before = programBefore(program);
-  // It may not know what the configuration has come to say.
+  // The former version may not know newer settings of the configuration.
   run(before, ['service', 'print', '--config', config, '--user', user]);
   let state = await bringBackDatabase(service, given, mayLose);
   if (!isSame(before, program)) installProgram(before, program);
   let fault = await takeUp(service, state.wasStarted);
   if (fault !== undefined && !state.lost) {
-    // The newer program can have changed the database at its very end.
+    // The newer program may have changed the database just before it stopped.
     state = await bringBackDatabase(service, state, mayLose);
     if (state.lost) fault = await takeUp(service, state.wasStarted);
   }
@@ -150,7 +150,7 @@ async function goBack(service: InstalledService, given: UpgradeState, { mayLose 
   return { database: lost ? copyText(lost) : ' The database is as it is: nothing is lost.', fault };
 }
 
-/** Puts the copy in the database's place where the version before does not take it as it is. Returns the state that is written then. */
+/** Restores the copy of the database where the former version does not accept the present one. Returns the state that is written then. */
 async function bringBackDatabase(
   service: InstalledService,
   given: UpgradeState,
@@ -167,14 +167,14 @@ async function bringBackDatabase(
   const isAsItIs = findLoss() === undefined;
   writeState(program, state);
   if (isAsItIs) {
-    // A way back that was interrupted had put the copy there.
+    // An interrupted rollback had already restored the copy.
     if (state.lost) process.stdout.write(lossText(state.lost));
     return state;
   }
   const wasStarted = isStarted();
   systemctl('stop', unit);
   try {
-    // Once more: what was written until it had stopped.
+    // Once more, for writes until the service had stopped.
     state.lost = findLoss();
     if (state.lost) process.stdout.write(lossText(state.lost));
     writeState(program, state);
@@ -196,7 +196,7 @@ function copyText({ madeAt }: WrittenSince): string {
   return ` The database is that of ${madeAt}; the newer one is in before-restore-… beside it, to be removed when all is well.`;
 }
 
-/** Has the program in place make its units, starts it if it is to run, and waits until it serves. Resolves to why it does not. */
+/** Has the program in place make its units, starts it if `isToRun`, and waits until it serves. Resolves to the reason if it does not. */
 async function takeUp(
   { program, config, user }: InstalledService,
   isToRun: boolean,
@@ -243,8 +243,8 @@ function notRunning(program: string, version: string): string {
 }
 
 /**
- * What is lost by the copy of the database, where the version before needs that; undefined where it takes the database as it is.
- * Throws `invalid_state` where it can take neither.
+ * The loss by restoring the copy of the database, where the former version needs that; undefined where it accepts the
+ * database as it is. Throws `invalid_state` where neither is possible.
  */
 export function lossOf(
   { version, schema }: Pick<UpgradeState, 'version' | 'schema'>,
@@ -266,7 +266,7 @@ export function lossOf(
   );
 }
 
-/** Throws `invalid_state` where people have done something that the copy does not have. */
+/** Throws `invalid_state` where the trail has actions of people that the copy lacks. */
 export function requireNothingDone({ done }: WrittenSince): void {
   if (done > 0)
     throw refusal(
@@ -284,16 +284,16 @@ function lossText({ madeAt, entries }: WrittenSince): string {
 }
 
 /**
- * What an upgrade leaves next to the program, besides the program before, `PROGRAM.before`: the state file, `PROGRAM.before.json`. There is
- * something to go back to where both are there. Another version reads the state file too, so its fields keep their names.
+ * The state file of an upgrade, `PROGRAM.before.json`, next to the former program, `PROGRAM.before`. A rollback needs
+ * both. Other versions read the state file too, so its fields keep their names.
  */
 interface UpgradeState {
   version: string;
-  /** The last step of the database's schema then; undefined: there was none. */
+  /** The last migration of the database then; undefined: there was none. */
   schema?: string | undefined;
   wasStarted: boolean;
   isUnderWay: boolean;
-  /** What is lost by the copy of the database that took its place, or is about to. */
+  /** The loss by the restored copy of the database, or by one about to be restored. */
   lost?: WrittenSince | undefined;
 }
 
@@ -314,18 +314,18 @@ function writeState(program: string, state: UpgradeState): void {
 
 function keepProgram(program: string, state: UpgradeState): void {
   forgetState(program);
-  // Another name for the same file, which takes no space.
+  // A hard link to the same file takes no space.
   linkSync(program, programBefore(program));
   writeState(program, state);
 }
 
 function forgetState(program: string): void {
-  // First: it is what says that there is something to go back to.
+  // First: this file tells that there is something to go back to.
   rmSync(stateFile(program), { force: true });
   rmSync(programBefore(program), { force: true });
 }
 
-/** In the place of one that may be running: at every instant there is one. */
+/** Replaces a program that may be running, by a rename: at every instant there is one. */
 export function installProgram(from: string, to: string): void {
   const made = `${to}.new`;
   mkdirSync(dirname(to), { recursive: true, mode: 0o755 });
