@@ -74,7 +74,7 @@ export class Connections {
         this.#sockets.delete(socket);
         if (why !== undefined) {
           fault(new Error(why));
-          // The process would send the same on its next connection; killing it ends the sessions that it blocks.
+          // The process would send the same on its next connection, and block all its sessions.
           member?.kill();
         }
         if (member?.disconnected(lines)) onDisconnected();

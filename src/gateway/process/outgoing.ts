@@ -28,7 +28,7 @@ export class Records {
       return;
     }
     this.#last += 1;
-    // A record that others wait in front of is not sent yet, so that the order is kept.
+    // A record waits behind those in the queue, so that the order is kept.
     const isNext = this.#unconfirmed.size === this.#waiting.size;
     this.#waiting.set(this.#last, event);
     if (isNext) this.#send(this.#last, event);

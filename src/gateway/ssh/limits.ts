@@ -1,8 +1,8 @@
 /** Every limit of the gateway with its reason. Times are milliseconds, sizes bytes. */
 export const defaultLimits = Object.freeze({
-  // Time to type a passphrase.
+  // A person may have to type a passphrase, never for longer than this.
   loginGraceMs: 30_000,
-  // Time to sign in by telephone after a sign-in has lapsed. The login takes no slot meanwhile.
+  // A person whose sign-in has lapsed may need their telephone for a new one. The login takes no slot meanwhile.
   signInWaitMs: 60_000,
   // An editor opens a handful of connections at once.
   waitingPerUser: 32,

@@ -1,4 +1,4 @@
-/** Limit on refused connections that get time to read the reason; more are cut off, so that a flood holds no sockets open. */
+/** Refuses a connection with a reason, at the cost of one write. */
 import type { Socket } from 'node:net';
 import { DISCONNECT } from '../../../lib/ssh/wire.ts';
 import { disconnectMessage } from '../messages.ts';
@@ -7,7 +7,7 @@ import { IDENT, type Transport } from '../transport/transport.ts';
 import type { End } from '../transport/transport-options.ts';
 import { type Refusal, tooMany } from './admission.ts';
 
-/** As many get time to read it; the others are cut off, or a flood would keep its sockets open all the same. */
+/** Limit on refused connections that get time to read the reason; more are cut off, so that a flood holds no sockets open. */
 const maxLingering = 256;
 let lingering = 0;
 

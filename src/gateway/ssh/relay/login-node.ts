@@ -49,7 +49,7 @@ const texts: Record<NodeFailureReason, string> = {
 export interface NodeOptions {
   route: Route;
   keys: readonly [PrivateKey, ...PrivateKey[]];
-  /** That of the person's connection. */
+  /** The barrier of the person's connection. */
   barrier: Barrier;
   limits: GatewayLimits;
   /** The cipher of the person's side. */

@@ -22,7 +22,7 @@ export type Verdict =
   | { do: 'refuse'; reason: string }
   /** Passed on as an `exec` request with this command (latin1). */
   | { do: 'exec'; command: string }
-  /** Answered by the gateway, which refuses further session channels. */
+  /** Not passed on: the gateway itself refuses further session channels. */
   | { do: 'no-more-sessions' }
   /** Answered by the gateway with proofs of its own host keys. */
   | { do: 'prove-host-keys' };

@@ -73,9 +73,9 @@ export interface Offer {
 export interface ProtocolOptions {
   ident: string;
   offer: Offer;
-  /** Server only: announces support of security keys. */
+  /** Server only. */
   hostKey?: PrivateKey;
-  /** Server only: whether it says that it takes security keys. */
+  /** Server only: announces support of security keys. */
   securityKeys?: boolean | undefined;
   /** Client only: returns true for the expected public host key blob. */
   verifyHostKey?(blob: Buffer): boolean;
