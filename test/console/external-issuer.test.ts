@@ -150,6 +150,7 @@ test('the console shows its secret as the issuer takes it, and in a form where B
 test('a refused sign-in says why: the address, the audience, the clock, another person, too long ago', async () => {
   await using lab = await start({ access: { maxHoursWithoutSignIn: 12 } });
   const { issuer, url, signIn } = lab;
+  issuer.metadata = { subject_types_supported: ['public', 'pairwise'] };
   const hour = 3_600;
   const now = Math.floor(Date.now() / 1000);
   for (const [why, claims, skew] of [
