@@ -8,7 +8,7 @@ import { type Routes, signedIn, taken } from './small-api.ts';
 type Row = string | { args: string; input: string };
 
 /**
- * Tests of commands that begin with `prefix`, by their section of `file`: each request beside those that only look things up has `>`
+ * Tests of commands that begin with `prefix`, by their section of `file`: each request but those that only look things up has `>`
  * before it, and each line of standard error `!`. `lookups` are the answers that any of them may ask for.
  */
 export function goldenText(file: string, prefix: readonly string[], lookups: Routes) {

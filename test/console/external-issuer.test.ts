@@ -1,4 +1,4 @@
-/** The console with an identity provider elsewhere: its confidential client, and what it does while the provider is away. */
+/** The console with an identity provider elsewhere: its confidential client, and sign-ins while the provider cannot be reached. */
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';

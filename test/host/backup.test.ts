@@ -1,4 +1,4 @@
-/** `andromeda backup` and `restore`, beside a service that runs; and backups where the configuration keeps them. */
+/** `andromeda backup` and `restore` while a service runs, and scheduled backups of a configuration. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import {

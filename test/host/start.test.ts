@@ -1,4 +1,4 @@
-/** What keeps a service from starting or ends it, keys that are gone, and what systemd is told of it. */
+/** Faults that keep a service from starting or end it, missing keys, and the exit status that systemd sees. */
 import assert from 'node:assert/strict';
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';

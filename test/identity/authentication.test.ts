@@ -98,7 +98,7 @@ test('authentication', async (t) => {
   const value = await token('ada', {}, 300);
   for (let i = 0; i < 5; i++) assert.equal((await apis.Business({ token: value })).status, 200);
   assert.deepEqual(issuer.requests, before);
-  // Tokens tell whole seconds.
+  // Times in tokens are whole seconds.
   service.advance(350_000);
   assert.equal((await apis.Business({ token: value })).status, 200, 'within a minute after it expires');
   service.advance(11_000);

@@ -19,7 +19,7 @@ const endMs = 2_000;
 export interface LeadingOptions {
   store: Store;
   log: Logger;
-  /** Tells that the lead can be taken from now on. */
+  /** Allows this server to take the lead from now on. */
   wake(): void;
   /** True if this server's last heartbeat is so recent, by its own clock, that no other server can have taken the lead. */
   isInTime(): boolean;

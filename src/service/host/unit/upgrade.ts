@@ -320,7 +320,7 @@ function keepProgram(program: string, state: UpgradeState): void {
 }
 
 function forgetState(program: string): void {
-  // First: this file tells that there is something to go back to.
+  // Removed first: without it no rollback is begun.
   rmSync(stateFile(program), { force: true });
   rmSync(programBefore(program), { force: true });
 }
