@@ -3,7 +3,7 @@ import type { Page } from 'playwright-core';
 import { findRow, updateRows } from '../../src/store/engine/rows.ts';
 import { setSimulated } from '../platform/support.ts';
 import { alpha, becomes, physics } from '../support/app.ts';
-import { noWholeBrowser } from '../support/browser.ts';
+import { clearCookies, noWholeBrowser } from '../support/browser.ts';
 import { password } from './harness.ts';
 import { checkPage, openSite, show, test, useConsole } from './page.ts';
 
@@ -330,7 +330,7 @@ test('signing out holds in every tab, however slow the network, and a session th
     await page.getByText('Live', { exact: true }).waitFor();
 
     // Somebody else signs in in this browser: no page acts as another than it shows.
-    await page.context().clearCookies();
+    await clearCookies(other);
     await other.goto(`${site.app.url}/signed-out`);
     await other.getByRole('link', { name: 'Sign in' }).click();
     await signInByForm(other, 'eve');

@@ -5,7 +5,7 @@ import type { Page, Request } from 'playwright-core';
 import { consoleFiles } from '../../src/lib/packaging.ts';
 import { findPersonByEmail } from '../../src/store/people/people.ts';
 import { findSecondFactor } from '../../src/store/people/second-factors.ts';
-import { type Browser, noBrowser, openBrowser } from '../support/browser.ts';
+import { type Browser, clearCookies, noBrowser, openBrowser } from '../support/browser.ts';
 import { freePorts } from '../support/ports.ts';
 import { type ConsoleApp, password, signIn, startConsoleApp } from './harness.ts';
 
@@ -94,14 +94,14 @@ test('a passkey is made at the first sign-in, and is asked for from then on; a r
     assert.equal(others.length, 9);
     const [passkey, ...more] = await passkeysOf('bob');
     assert.deepEqual(more, []);
-    await page.context().clearCookies();
+    await clearCookies(page);
     await enter(page, 'bob');
     await page.getByText('Or a code. One of your recovery codes.').waitFor();
     await page.getByRole('button', { name: 'Use your passkey' }).click();
     await untilSignedIn(page);
     assert.ok(((await passkeysOf('bob'))[0]?.counter ?? 0) > (passkey?.counter ?? 0), 'its counter is kept');
 
-    await page.context().clearCookies();
+    await clearCookies(page);
     await enter(page, 'bob');
     await page.getByLabel('Code').fill(recovery);
     await page.getByRole('button', { name: 'Continue' }).click();
@@ -148,7 +148,7 @@ test('on the own account passkeys are added and removed one by one, and the last
     const answer = await page.request.post(`${app.issuer}/account`, { form });
     assert.equal(answer.status(), 200);
     assert.equal((await passkeysOf('ada')).length, 1);
-    await page.context().clearCookies();
+    await clearCookies(page);
     await enter(page, 'ada');
     await page.getByRole('button', { name: 'Use your passkey' }).click();
     await untilSignedIn(page);
@@ -160,7 +160,7 @@ test('what a passkey has signed is good once, for its own challenge, and for who
 }, async () => {
   await withAuthenticator(async (page) => {
     await setUp(page, 'eve');
-    await page.context().clearCookies();
+    await clearCookies(page);
     await enter(page, 'eve');
     // As before the passkey is used: the form of the step, and the cookies that it is bound to.
     const cookies = await page.context().cookies();

@@ -6,7 +6,7 @@ import { consoleFiles } from '../../src/lib/packaging.ts';
 import { endSignIns } from '../../src/store/people/identities.ts';
 import { findPersonByEmail } from '../../src/store/people/people.ts';
 import { deleteSecondFactor } from '../../src/store/people/second-factors.ts';
-import { noBrowser, openBrowser } from '../support/browser.ts';
+import { clearCookies, noBrowser, openBrowser } from '../support/browser.ts';
 import {
   type ConsoleApp,
   type CookieBrowser,
@@ -275,7 +275,7 @@ test('in a browser: set up by the picture, and sign in with the app', { skip: no
       await page.getByRole('heading', { name: 'Your recovery codes' }).waitFor();
       await page.getByRole('button', { name: 'I have kept them' }).click();
       await page.getByText('Live', { exact: true }).waitFor();
-      await page.context().clearCookies();
+      await clearCookies(page);
       await enter();
       await page.getByLabel('Code').fill(codeOf(secret, 1));
       await page.getByRole('button', { name: 'Continue' }).click();
