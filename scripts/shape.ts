@@ -49,8 +49,8 @@ function sizes(): Figure[] {
   );
   const lines = [...sources.values()].reduce((sum, text) => sum + linesOf(text), 0);
   return [
-    { name: 'lines of src', value: lines, aim: 70_000, bound: 79_882 },
-    { name: 'files of src', value: sources.size, aim: 560, bound: 529 },
+    { name: 'lines of src', value: lines, aim: 70_000, bound: 83_482 },
+    { name: 'files of src', value: sources.size, aim: 560, bound: 549 },
     {
       name: 'files of at most 30 lines with one importer',
       value: slight.length,
@@ -124,7 +124,7 @@ function documents(): Figure[] {
   const count = globSync('docs/**/*.md', { cwd: root })
     .map((file) => readFileSync(join(root, file), 'utf8').split(/\s+/).length)
     .reduce((sum, length) => sum + length, 0);
-  return [{ name: 'words of docs/', value: count, aim: 30_000, bound: 31_603 }];
+  return [{ name: 'words of docs/', value: count, aim: 30_000, bound: 33_003 }];
 }
 
 function linesOf(text: string): number {
