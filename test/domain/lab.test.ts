@@ -53,6 +53,15 @@ const refused: [string, Lab, string][] = [
     'The member of physics ada@x.example is there twice.',
   ],
   [
+    'a number twice',
+    lab([
+      { ...owner, uid: 1001 },
+      { ...bob, uid: 1001 },
+    ]),
+    'ada@x.example and b@x.example have the same uid 1001.',
+  ],
+  ['a gid alone', lab([{ ...owner, gid: 100 }]), 'ada@x.example has a gid, and no uid.'],
+  [
     'a username twice',
     lab([owner, { ...bob, username: 'ada' }]),
     'The username in physics ada is there twice.',

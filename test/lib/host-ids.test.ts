@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { findHostOwners, listHostIds } from '../../src/lib/host-ids.ts';
-import { raiseNextUid } from '../../src/store/access/access-lists.ts';
+import { raiseNextUid } from '../../src/store/access/numbers.ts';
 import { openTestStore } from '../support/store.ts';
 
 const account = (username: string, id: number) => ({ username, uid: id, gid: id });

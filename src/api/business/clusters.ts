@@ -104,7 +104,14 @@ export const getClusterAccess: Operation<'getClusterAccess'> = async ({ store },
       ssh_key_set_generation: user.keySetGeneration,
       ...(user.uid === null
         ? {}
-        : { allocation: { uid: user.uid, gid: user.uid, home: homeOf(user.username), shell: user.shell } }),
+        : {
+            allocation: {
+              uid: user.uid,
+              gid: user.gid ?? user.uid,
+              home: homeOf(user.username),
+              shell: user.shell,
+            },
+          }),
     })),
   };
 };

@@ -2566,6 +2566,10 @@ export interface components {
             /** @enum {string} */
             role: "owner" | "admin" | "member";
             username?: string;
+            /** @description The number that the account has on hosts already; left out - allocated */
+            uid?: number;
+            /** @description Of the primary group; left out - as the uid */
+            gid?: number;
             permissions?: ("clusters.read" | "clusters.ssh" | "clusters.ssh.admin" | "clusters.kubernetes" | "clusters.kubernetes.admin" | "clusters.configure" | "members.manage" | "reservations.read")[];
         };
         LabCluster: {

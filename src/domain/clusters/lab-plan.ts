@@ -150,6 +150,8 @@ function memberStep(slug: string, before: LabMember | undefined, member: LabMemb
     const details = joinDetails(
       `role ${member.role}`,
       member.username && `username ${member.username}`,
+      member.uid && `uid ${member.uid}`,
+      member.gid && `gid ${member.gid}`,
       granted?.length ? set(granted) : undefined,
     );
     const { permissions: _, ...rest } = member;
@@ -159,11 +161,13 @@ function memberStep(slug: string, before: LabMember | undefined, member: LabMemb
   const difference = differenceOf(
     { ...before, permissions: grantable(before.role, before.permissions) },
     { ...member, permissions: granted },
-    { role: 'role', username: 'username', permissions: 'permissions' },
+    { role: 'role', username: 'username', uid: 'uid', gid: 'gid', permissions: 'permissions' },
   );
   if (!difference) return undefined;
   const { changed, details } = difference;
-  return { action: 'update', ...common, details, member: { email, ...changed } };
+  const hasNumbers = changed.uid !== undefined || changed.gid !== undefined;
+  const numbers = hasNumbers ? present({ uid: member.uid, gid: member.gid }) : {};
+  return { action: 'update', ...common, details, member: { email, ...changed, ...numbers } };
 }
 
 /** Owners and admins hold every permission, so nothing can be granted to them. */
@@ -337,6 +341,6 @@ function change(what: string, before: string | undefined, after: string): string
   return `${what} ${before ?? 'none'} → ${after}`;
 }
 
-function joinDetails(...parts: (string | undefined | '')[]): string {
+function joinDetails(...parts: (string | number | undefined)[]): string {
   return parts.filter(Boolean).join('; ');
 }

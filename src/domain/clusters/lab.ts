@@ -19,6 +19,9 @@ export interface LabMember {
   email: string;
   role: Role;
   username?: string;
+  /** The numbers that the person's account has on hosts already. Absent: allocated; `gid`: as the uid. */
+  uid?: number;
+  gid?: number;
   permissions?: PermissionKey[];
 }
 
@@ -111,8 +114,13 @@ export function checkLab(lab: Lab): void {
 
 function checkMembers({ slug, members = [] }: LabOrganization, at: readonly (string | number)[]): void {
   const [emails, usernames] = [new Set<string>(), new Set<string>()];
-  for (const [index, { email, username, permissions }] of members.entries()) {
+  const uids = new Map<number, string>();
+  for (const [index, { email, username, uid, gid, permissions }] of members.entries()) {
     const here = [...at, 'members', index];
+    const holder = uid === undefined ? undefined : uids.get(uid);
+    if (holder) throw new LabError(`${holder} and ${email} have the same uid ${uid}.`, [...here, 'uid']);
+    if (uid !== undefined) uids.set(uid, email);
+    else if (gid !== undefined) throw new LabError(`${email} has a gid, and no uid.`, [...here, 'gid']);
     once(emails, foldEmail(email), `member of ${slug}`, here);
     if (username !== undefined) {
       if (!isUsername(username))

@@ -11,7 +11,7 @@ import { type Clock, createClock, logClockJumps } from '../../lib/clock.ts';
 import { listHostIds } from '../../lib/host-ids.ts';
 import type { Logger } from '../../lib/log.ts';
 import { createTrustedProxies } from '../../lib/source-address.ts';
-import { raiseNextUid } from '../../store/access/access-lists.ts';
+import { raiseNextUid } from '../../store/access/numbers.ts';
 import { createInstallation } from '../../store/data-dir/lab.ts';
 import { openStore } from '../../store/data-dir/open-store.ts';
 import { type Store, storeForRequests } from '../../store/engine/index.ts';

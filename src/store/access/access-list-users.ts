@@ -9,7 +9,7 @@ import { prepared } from '../engine/queries.ts';
 import { insertRow, updateRows } from '../engine/rows.ts';
 import { createLapses, type Lapses, toTime } from '../engine/time.ts';
 import { livePermissions } from '../organizations/memberships.ts';
-import { allocateNumbers } from './access-lists.ts';
+import { allocateNumbers } from './numbers.ts';
 
 /** People in one page: few enough to take a few milliseconds. */
 const pageSize = 200;

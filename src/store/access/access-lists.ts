@@ -6,14 +6,17 @@ import type { AccessList, AccessListUser, Manifest, ManifestAccount } from '../.
 import type { Cluster } from '../../domain/clusters/cluster.ts';
 import { homeOf } from '../../domain/people/person.ts';
 import { findSchedulerState } from '../clusters/slurm-configurations.ts';
-import type { Reader, Store, Tx } from '../engine/index.ts';
+import type { Reader, Store } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';
 import { findRow, inCamelCase, updateRows } from '../engine/rows.ts';
 import { toTime } from '../engine/time.ts';
+import { allocateNumbers } from './numbers.ts';
 
-/** A list's user as stored, with the number that they got when they came onto a list (`allocateNumbers`). */
+/** A list's user as stored, with the numbers that they had, or got, when they came onto a list (`allocateNumbers`). */
 export interface StoredListUser extends AccessListUser {
   uid: number | null;
+  /** Null: as the uid. */
+  gid: number | null;
 }
 
 /** The newest list of a cluster; undefined before the first. */
@@ -50,6 +53,7 @@ const usersOf = prepared((db, clusterId: string) =>
       'u.key_fingerprints',
       'u.shell',
       'n.uid',
+      'n.gid',
     ])
     .where('l.cluster_id', '=', clusterId)
     .where('l.withdrawn', '=', 0)
@@ -110,62 +114,6 @@ export async function updateDesiredGeneration(
   });
 }
 
-/** How far ahead of the counter taken numbers are skipped: enough for all who come before the next start. */
-const uidsAhead = 1000;
-
-/** Moves the uid counter up to `base`, and past the `taken` numbers that people would soon get. Never back. */
-export async function raiseNextUid(store: Store, base: number, taken: readonly number[]): Promise<void> {
-  await store.write(async (tx) => {
-    const counter = tx.db.selectFrom('counters').select('value').where('name', '=', 'uid');
-    const { value } = await counter.executeTakeFirstOrThrow();
-    let next = Math.max(value, base);
-    for (const id of taken.toSorted((a, b) => a - b)) if (id >= next && id < next + uidsAhead) next = id + 1;
-    if (next === value) return;
-    await updateRows(tx.db, 'counters', { name: 'uid' }, { value: next });
-  });
-}
-
-/**
- * Freezes the names on an organization's list, and gives each one without a number (uid and gid alike) the next of a counter that never
- * goes back.
- */
-export async function allocateNumbers(tx: Tx, organizationId: string): Promise<void> {
-  const counter = await tx.db
-    .selectFrom('counters')
-    .select('value')
-    .where('name', '=', 'uid')
-    .executeTakeFirstOrThrow();
-  const { numUpdatedRows } = await tx.db
-    .updateTable('organization_usernames')
-    .from((from) =>
-      from
-        .selectFrom('organization_usernames as n')
-        .innerJoin('access_list_users as u', (join) =>
-          join.onRef('u.org_id', '=', 'n.org_id').onRef('u.user_id', '=', 'n.user_id'),
-        )
-        .where('n.org_id', '=', organizationId)
-        .where('n.uid', 'is', null)
-        .where('u.until_version', 'is', null)
-        .select((eb) => [
-          'n.id as name_id',
-          eb.fn
-            .agg<number>('row_number')
-            .over((over) => over.orderBy('n.id'))
-            .as('place'),
-        ])
-        .as('next'),
-    )
-    .whereRef('organization_usernames.id', '=', 'next.name_id')
-    .set((eb) => ({
-      uid: eb('next.place', '+', counter.value - 1),
-      lifecycle_state: 'frozen' as const,
-      frozen_at: toTime(tx.now),
-    }))
-    .executeTakeFirstOrThrow();
-  if (numUpdatedRows === 0n) return;
-  await updateRows(tx.db, 'counters', { name: 'uid' }, { value: counter.value + Number(numUpdatedRows) });
-}
-
 /** The manifest that a driver applies, in one snapshot; undefined where there is no list, or it was withdrawn. */
 export async function findManifest(store: Store, clusterId: string): Promise<Manifest | undefined> {
   return store.readSnapshot(async (db) => {
@@ -189,10 +137,10 @@ export async function findManifest(store: Store, clusterId: string): Promise<Man
   });
 }
 
-function accountOf({ uid, desiredLoginState: loginState, ...user }: StoredListUser): ManifestAccount {
+function accountOf({ uid, gid, desiredLoginState: loginState, ...user }: StoredListUser): ManifestAccount {
   const { userId, username, shell, accessMode, keySetGeneration, keyFingerprints } = user;
   const number = uid ?? 0;
-  const account = { userId, username, uid: number, gid: number, home: homeOf(username), shell };
+  const account = { userId, username, uid: number, gid: gid ?? number, home: homeOf(username), shell };
   const isAdmin = accessMode === 'admin' && { isAdmin: true as const };
   return { ...account, loginState, ...isAdmin, keySetGeneration, keyFingerprints };
 }

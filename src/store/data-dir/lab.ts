@@ -5,6 +5,7 @@ import { isInService } from '../../domain/clusters/cluster.ts';
 import type { Lab, LabMember } from '../../domain/clusters/lab.ts';
 import { type LabStep, planLab } from '../../domain/clusters/lab-plan.ts';
 import { present } from '../../domain/present.ts';
+import { giveNumbers, listGivenNumbers } from '../access/numbers.ts';
 import { appendAuditEntry } from '../audit/audit.ts';
 import {
   createCluster,
@@ -104,13 +105,14 @@ async function exportUsers(db: Reader): Promise<NonNullable<Lab['users']>> {
 async function exportMembers(db: Reader, organizationId: string, now: number): Promise<LabMember[]> {
   const held = await listMembersAt(db, organizationId, toTime(now));
   const shares = new Map(held.map(({ userId, byHand }) => [userId, byHand]));
+  const numbers = await listGivenNumbers(db, organizationId);
   return (await listMembers(db, organizationId)).flatMap(({ email, userId, username }) => {
     const byHand = shares.get(userId);
     if (!byHand) return [];
     const { role } = byHand;
     const permissions = role === 'member' ? withoutEnd(byHand.permissions) : [];
     const listed = permissions.length > 0 ? { permissions } : {};
-    return [{ email, role, username: username.username, ...listed }];
+    return [{ email, role, username: username.username, ...numbers.get(userId), ...listed }];
   });
 }
 
@@ -169,7 +171,7 @@ async function takeOrganizationStep(
 }
 
 async function takeMemberStep(tx: Tx, step: StepOf<'member'>): Promise<void> {
-  const { email, role, username, permissions } = step.member;
+  const { email, role, username, uid, gid, permissions } = step.member;
   const organizationId = await requireOrganizationId(tx, step.organization);
   const userId = await requireUserId(tx, email);
   const member = { organizationId, userId };
@@ -177,8 +179,9 @@ async function takeMemberStep(tx: Tx, step: StepOf<'member'>): Promise<void> {
   if (step.action === 'create') {
     const granted = forGood(permissions ?? []);
     await createMembership(tx, { ...member, email, role: role ?? 'member', username, permissions: granted });
-    return;
   }
+  if (uid !== undefined) await giveNumbers(tx, { ...member, uid, gid });
+  if (step.action === 'create') return;
   if (role !== undefined) await updateMemberRole(tx, { ...member, role }, { isFile: true });
   if (username !== undefined) await updateUsername(tx, { ...member, username });
   if (!permissions) return;

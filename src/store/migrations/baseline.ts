@@ -114,7 +114,7 @@ create index holdings_that_end_by_organization on holdings (org_id, expires_at)
 create index holdings_of_rules on holdings (user_id) where groups is not null and ended_at is null;
 
 -- One row a person and organization, never deleted: a frozen name is never given to another person, and the
--- uid (also the gid), allocated on the first accepted list, stays theirs for good.
+-- numbers, given by an operator or allocated on the first accepted list, stay theirs for good.
 create table organization_usernames (
   id text primary key not null,
   org_id text not null references organizations (id),
@@ -122,16 +122,23 @@ create table organization_usernames (
   username text not null,
   source text not null,
   lifecycle_state text not null, -- 'reserved' | 'frozen'
-  uid integer unique,
+  uid integer,
+  -- Null: as the uid.
+  gid integer,
+  -- 1: an operator gave the numbers.
+  given integer not null default 0,
   created_at text not null,
   frozen_at text,
   unique (org_id, user_id),
-  unique (org_id, username)
+  unique (org_id, username),
+  unique (org_id, uid)
 );
 ${keepFormer('username', 'organization_usernames', 'update')}
 ${keepFormer('username', 'organization_usernames', 'delete')}
-create index organization_usernames_without_uid on organization_usernames (org_id, user_id)
-  where uid is null;
+create index organization_usernames_reserved on organization_usernames (org_id, user_id)
+  where lifecycle_state = 'reserved';
+create index organization_usernames_by_uid on organization_usernames (uid);
+create index organization_usernames_by_gid on organization_usernames (gid) where gid is not null;
 
 -- Triggers raise it with every change of an organization's member lists. An organization without a row has no
 -- members.

@@ -284,6 +284,8 @@ async function reserveUsername(tx: Tx, member: NewMember): Promise<string> {
     source: username === undefined ? 'email' : 'operator',
     lifecycle_state: 'reserved',
     uid: null,
+    gid: null,
+    given: 0,
     created_at: toTime(tx.now),
     frozen_at: null,
   });

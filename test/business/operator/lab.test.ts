@@ -147,6 +147,45 @@ test('an installation is exported, planned and applied as a lab file, all of it 
   assert.equal(new Set([one, two, whole].map((entry) => entry.command_id)).size, 1);
 });
 
+test('numbers that an operator gives stay, and nobody else gets them', async () => {
+  await using service = await startTestApp({ lab });
+  const { read } = service.app.store;
+  const apply = (...members: LabMember[]) =>
+    service.write('/operator/lab', { as: 'root', body: { lab: withMembers(...members) } });
+  const numbersOf = async (username: string) => {
+    const { uid, gid } = await requireRow(read, 'organization_usernames', { username });
+    return [uid, gid];
+  };
+  const hasNumber = ([uid]: (number | null)[]) => uid !== null;
+  await eventually(() => numbersOf('ada'), hasNumber);
+  const next = (await requireRow(read, 'counters', { name: 'uid' })).value;
+  const member = { role: 'member' as const, permissions: ['clusters.ssh' as const] };
+  const zed = { ...member, email: 'zed@physics.example', username: 'zed', uid: next, gid: 100 };
+  const yan = { ...member, email: 'yan@physics.example', username: 'yan' };
+  const xia = { ...member, email: 'xia@physics.example', username: 'xia' };
+  refused(await apply({ ...zed, uid: 0 }), 422, 'invalid_request');
+  const applied = await apply(zed, yan, xia);
+  assert.match(JSON.stringify(applied.body), new RegExp(`username zed; uid ${next}; gid 100; clusters.ssh`));
+  await eventually(() => numbersOf('xia'), hasNumber);
+  assert.deepEqual(
+    [await numbersOf('zed'), await numbersOf('yan'), await numbersOf('xia')],
+    [
+      [next, 100],
+      [next + 1, null],
+      [next + 2, null],
+    ],
+  );
+  assert.deepEqual((await apply(zed, { ...yan, uid: next + 1, gid: next + 1 })).body.changes.length, 1);
+  assert.deepEqual((await apply(zed, { ...yan, uid: next + 1, gid: next + 1 })).body.changes, []);
+  refused(
+    await apply({ ...zed, gid: 101 }),
+    409,
+    /zed has been on a cluster with the uid \d+ and the gid 100/,
+  );
+  const vic = { ...member, email: 'vic@physics.example', username: 'vic', uid: next };
+  refused(await apply(vic), 409, new RegExp(`The uid ${next} of vic is, or was, that of zed`));
+});
+
 test('a plan that releases a cluster says whose jobs end with it', async () => {
   await using service = await startTestApp({ lab });
   const clusters = () => service.business('/operator/clusters', { as: 'root' });

@@ -1,0 +1,128 @@
+/**
+ * The uid and gid of people: allocated by the installation, or given by an operator for accounts that hosts have already.
+ * A number that was on a cluster's list stays its person's for good.
+ */
+import { invalidState } from '../../domain/error.ts';
+import type { Reader, Store, Tx } from '../engine/index.ts';
+import { findRow, listRows, updateRows } from '../engine/rows.ts';
+import { toTime } from '../engine/time.ts';
+
+/** How far ahead of the counter taken numbers are skipped: enough for all who come before the next start. */
+const uidsAhead = 1000;
+
+/** Moves the uid counter up to `base`, and past the `taken` numbers that people would soon get. Never back. */
+export async function raiseNextUid(store: Store, base: number, taken: readonly number[]): Promise<void> {
+  await store.write(async (tx) => {
+    const value = await nextUid(tx);
+    let next = Math.max(value, base);
+    for (const id of taken.toSorted((a, b) => a - b)) if (id >= next && id < next + uidsAhead) next = id + 1;
+    if (next === value) return;
+    await updateRows(tx.db, 'counters', { name: 'uid' }, { value: next });
+  });
+}
+
+async function nextUid({ db }: Tx): Promise<number> {
+  const counter = db.selectFrom('counters').select('value').where('name', '=', 'uid');
+  return (await counter.executeTakeFirstOrThrow()).value;
+}
+
+/**
+ * Freezes the names on an organization's list, and gives each one without a number (uid and gid alike) the next of a counter that never
+ * goes back.
+ */
+export async function allocateNumbers(tx: Tx, organizationId: string): Promise<void> {
+  const { all, without } = await reservedOnList(tx.db, organizationId)
+    .select((eb) => [
+      eb.fn.countAll<number>().as('all'),
+      eb.fn.countAll<number>().filterWhere('n.given', '=', 0).as('without'),
+    ])
+    .executeTakeFirstOrThrow();
+  if (Number(all) === 0) return;
+  const value = await nextUid(tx);
+  const first = await firstFree(tx.db, value, Number(without));
+  await tx.db
+    .updateTable('organization_usernames')
+    .from(
+      reservedOnList(tx.db, organizationId)
+        .select((eb) => [
+          'n.id as name_id',
+          eb.fn
+            .agg<number>('row_number')
+            .over((over) => over.partitionBy('n.given').orderBy('n.id'))
+            .as('place'),
+        ])
+        .as('next'),
+    )
+    .whereRef('organization_usernames.id', '=', 'next.name_id')
+    .set((eb) => ({
+      uid: eb.fn.coalesce('organization_usernames.uid', eb('next.place', '+', first - 1)),
+      lifecycle_state: 'frozen' as const,
+      frozen_at: toTime(tx.now),
+    }))
+    .execute();
+  if (Number(without) === 0) return;
+  await updateRows(tx.db, 'counters', { name: 'uid' }, { value: first + Number(without) });
+}
+
+function reservedOnList(db: Reader, organizationId: string) {
+  return db
+    .selectFrom('organization_usernames as n')
+    .innerJoin('access_list_users as u', (join) =>
+      join.onRef('u.org_id', '=', 'n.org_id').onRef('u.user_id', '=', 'n.user_id'),
+    )
+    .where('n.org_id', '=', organizationId)
+    .where('n.lifecycle_state', '=', 'reserved')
+    .where('u.until_version', 'is', null);
+}
+
+/** The first of `count` numbers in a row, from `from` on, that no person of any organization has as uid or gid. */
+async function firstFree(db: Reader, from: number, count: number): Promise<number> {
+  const first = from;
+  for (const column of ['uid', 'gid'] as const) {
+    const { last } = await db
+      .selectFrom('organization_usernames')
+      .select((eb) => eb.fn.max(column).as('last'))
+      .where(column, '>=', first)
+      .where(column, '<', first + count)
+      .executeTakeFirstOrThrow();
+    if (last !== null) return firstFree(db, last + 1, count);
+  }
+  return first;
+}
+
+/** The numbers that an operator gave members of an organization, by user ID. */
+export async function listGivenNumbers(
+  db: Reader,
+  organizationId: string,
+): Promise<Map<string, { uid: number; gid: number }>> {
+  const rows = await listRows(db, 'organization_usernames', { org_id: organizationId, given: 1 });
+  return new Map(
+    rows.flatMap(({ user_id, uid, gid }) => (uid === null ? [] : [[user_id, { uid, gid: gid ?? uid }]])),
+  );
+}
+
+/**
+ * Sets the numbers of a member, as an operator gives them. Throws `invalid_state` where the person had others on a cluster, and where a
+ * number is another person's.
+ */
+export async function giveNumbers(
+  { db }: Tx,
+  member: { organizationId: string; userId: string; uid: number; gid?: number | undefined },
+): Promise<void> {
+  const { organizationId, userId, uid } = member;
+  const gid = member.gid === uid ? null : (member.gid ?? null);
+  const of = { org_id: organizationId, user_id: userId };
+  const own = await findRow(db, 'organization_usernames', of);
+  if (!own) throw new Error('a member has a username');
+  const { username } = own;
+  if (own.lifecycle_state === 'frozen' && (own.uid !== uid || own.gid !== gid))
+    throw invalidState(
+      `${username} has been on a cluster with the uid ${own.uid} and the gid ${own.gid ?? own.uid}, which cannot be changed any more.`,
+    );
+  const holders = await listRows(db, 'organization_usernames', { uid });
+  const holder = holders.find(
+    (one) => one.id !== own.id && (one.org_id === organizationId || one.given === 0),
+  );
+  if (holder) throw invalidState(`The uid ${uid} of ${username} is, or was, that of ${holder.username}.`);
+  await updateRows(db, 'organization_usernames', of, { uid, gid, given: 1 });
+}
