@@ -10,6 +10,7 @@ import { readFileSync } from 'node:fs';
 import { basename, join, relative } from 'node:path';
 import { type BuildOptions, build, type Plugin } from 'esbuild';
 import { partsKey } from './executable/parts.ts';
+import { inAscii } from './notices.ts';
 import { stampOf } from './stamp.ts';
 import { missingFor, type Target, thisMachine } from './target.ts';
 
@@ -91,14 +92,6 @@ export async function bundleProgram(
   }
   const sorted = <T>(map: Map<string, T>) => new Map([...map].sort(([a], [b]) => (a < b ? -1 : 1)));
   return { start: first, parts: sorted(made), addons: sorted(addons) };
-}
-
-/** What esbuild leaves as it is written: regular expressions, comments. */
-function inAscii(source: string): string {
-  return source.replaceAll(
-    /[\u0080-\uffff]/g,
-    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  );
 }
 
 function parts(root: string, add: (part: string) => void): Plugin {

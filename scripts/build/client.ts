@@ -9,15 +9,16 @@ import { dirname, join } from 'node:path';
 import { build, type Plugin } from 'esbuild';
 import type { PortableClient } from '../../src/lib/packaging.ts';
 import { packTar } from './client/tar.ts';
+import { header, inAscii, noticesFor, packagesIn } from './notices.ts';
 import { stampOf } from './stamp.ts';
 
 const root = join(import.meta.dirname, '../..');
 /** The oldest Node that runs it. */
 export const oldestNode = 20;
 
-/** The bytes of `andromeda.mjs`. */
-export async function buildClient(): Promise<Buffer> {
-  return (await buildPortable(root)).mjs;
+/** The bytes of `andromeda.mjs`, for a Node that has this licence. */
+export async function buildClient(carrier?: string): Promise<Buffer> {
+  return carrier === undefined ? (await buildPortable(root)).mjs : bundle(root, carrier);
 }
 
 /** Both forms of it, from the cache where nothing changed, unless it is to be made `anew`. */
@@ -27,8 +28,9 @@ export async function buildPortable(root: string, { anew = false } = {}): Promis
   return { mjs, tgz: packPackage(root, mjs) };
 }
 
-async function bundle(root: string): Promise<Buffer> {
-  const { outputFiles } = await build({
+/** What esbuild makes of the client. */
+export function bundleClient(root: string) {
+  return build({
     absWorkingDir: root,
     entryPoints: ['src/cli/portable.ts'],
     bundle: true,
@@ -39,22 +41,33 @@ async function bundle(root: string): Promise<Buffer> {
     charset: 'ascii',
     // Names stay, for what a stack says; spaces would be a third of the file.
     minifyWhitespace: true,
+    // Licences are in the notices.
     legalComments: 'none',
+    metafile: true,
     preserveSymlinks: true,
     logLevel: 'warning',
     inject: ['scripts/build/client/node20.ts'],
     // Native code, which is used where whoever installed the client has it.
     external: ['@napi-rs/keyring'],
-    define: { buildStamp: JSON.stringify(stampOf(root)) },
+    define: { buildStamp: JSON.stringify(stampOf(root)), noticesText: placeholder },
     logOverride: { 'empty-import-meta': 'error' },
     banner: { js: banner },
     plugins: [standIns(root)],
   });
-  return Buffer.from(outputFiles[0]?.contents ?? []);
 }
 
+async function bundle(root: string, carrier?: string): Promise<Buffer> {
+  const { outputFiles, metafile } = await bundleClient(root);
+  const notices = JSON.stringify(noticesFor(root, packagesIn(metafile), carrier));
+  return Buffer.from((outputFiles[0]?.text ?? '').replace(placeholder, () => inAscii(notices)));
+}
+
+/** Stands for the notices until it is known of which packages the client is made. */
+const placeholder = '"{notices}"';
+
 const banner = `#!/usr/bin/env node
-// Andromeda, the client. One file for Node ${oldestNode} and later: \`node andromeda.mjs --help\`.
+// ${header}. Notices: \`node andromeda.mjs version --licences\`.
+// The client. One file for Node ${oldestNode} and later: \`node andromeda.mjs --help\`.
 import { createRequire as andromedaRequire } from "node:module";
 const require = andromedaRequire(import.meta.url);
 if (Number.parseInt(process.versions.node) < ${oldestNode}) {
@@ -88,7 +101,7 @@ function packPackage(root: string, mjs: Buffer): Buffer {
     type: 'module',
     bin: { andromeda: 'andromeda.mjs' },
     engines: { node: `>=${oldestNode}` },
-    license: 'UNLICENSED',
+    license: 'Apache-2.0',
     private: true,
   };
   return packTar([
@@ -97,6 +110,7 @@ function packPackage(root: string, mjs: Buffer): Buffer {
       mode: 0o644,
       content: Buffer.from(`${JSON.stringify(manifest, null, 2)}\n`),
     },
+    { name: 'package/LICENSE', mode: 0o644, content: readFileSync(join(root, 'LICENSE')) },
     { name: 'package/andromeda.mjs', mode: 0o755, content: mjs },
   ]);
 }
@@ -104,9 +118,9 @@ function packPackage(root: string, mjs: Buffer): Buffer {
 /** Changes with whatever the result is made of. */
 function hashOfSources(root: string): string {
   const sources = globSync('src/{cli,domain,api/generated,lib}/**/*.{ts,json}', { cwd: root });
-  const builders = globSync('scripts/build/{client,client/*,stamp}.ts', { cwd: root });
+  const builders = globSync('scripts/build/{client,client/*,notices,stamp}.ts', { cwd: root });
   const hash = createHash('sha256').update(JSON.stringify(stampOf(root)));
-  for (const file of [...sources, ...builders, 'package.json', 'package-lock.json'].sort()) {
+  for (const file of [...sources, ...builders, 'LICENSE', 'package.json', 'package-lock.json'].sort()) {
     hash.update(`${file}\n`).update(readFileSync(join(root, file)));
   }
   return hash.digest('hex').slice(0, 20);

@@ -19,6 +19,7 @@ import { promisify } from 'node:util';
 import { brotliCompress, gzip, constants as zlib } from 'node:zlib';
 import { build } from 'esbuild';
 import type { ConsoleFile } from '../../src/lib/packaging.ts';
+import { header, noticesFor, packagesIn } from './notices.ts';
 
 const app = 'src/console/app';
 const types: Record<string, string> = {
@@ -37,8 +38,11 @@ export async function buildConsole(root: string): Promise<Map<string, ConsoleFil
   return readFiles(kept) ?? keep(kept, await bundle(root));
 }
 
-async function bundle(root: string): Promise<Map<string, ConsoleFile>> {
-  const { outputFiles } = await build({
+const legal = `/*! ${header}. Notices: /notices.txt */`;
+
+/** What esbuild makes of the pages. */
+export function bundlePages(root: string) {
+  return build({
     absWorkingDir: root,
     entryPoints: { app: `${app}/main.tsx`, theme: `${app}/theme.ts` },
     outdir: '/assets',
@@ -52,12 +56,18 @@ async function bundle(root: string): Promise<Map<string, ConsoleFile>> {
     minify: true,
     write: false,
     preserveSymlinks: true,
-    // Licences of what is bundled lie beside it.
-    legalComments: 'linked',
+    // Licences are in a file of their own.
+    legalComments: 'none',
+    banner: { js: legal, css: legal },
+    metafile: true,
     logLevel: 'warning',
     define: { 'process.env.NODE_ENV': '"production"' },
     tsconfig: `${app}/tsconfig.json`,
   });
+}
+
+async function bundle(root: string): Promise<Map<string, ConsoleFile>> {
+  const { outputFiles, metafile } = await bundlePages(root);
   const made = outputFiles.map(({ path, contents }) => [path.slice(1), Buffer.from(contents)] as const);
   const named = (entry: string, ending: string) =>
     made.find(([path]) => path.startsWith(`assets/${entry}-`) && path.endsWith(ending))?.[0];
@@ -66,7 +76,13 @@ async function bundle(root: string): Promise<Map<string, ConsoleFile>> {
     .replace('{script}', `/${named('app', '.js')}`)
     .replace('{style}', `/${named('app', '.css')}`);
   const icon = readFileSync(join(root, app, 'icon.svg'));
-  const all = [...made, ['index.html', Buffer.from(page)] as const, ['icon.svg', icon] as const];
+  const notices = noticesFor(root, packagesIn(metafile));
+  const all = [
+    ...made,
+    ['index.html', Buffer.from(page)] as const,
+    ['icon.svg', icon] as const,
+    ['notices.txt', Buffer.from(notices)] as const,
+  ];
   return new Map(
     await Promise.all(all.map(async ([path, plain]) => [path, await fileOf(path, plain)] as const)),
   );
@@ -89,8 +105,9 @@ function hashOfSources(root: string): string {
   // Rules of the domain are the same in pages.
   const sources = [`${app}/**/*.{ts,tsx,css,html,svg,json}`, 'src/domain/**/*.ts'];
   const files = globSync(sources, { cwd: root }).sort();
+  const builders = ['scripts/build/console.ts', 'scripts/build/notices.ts'];
   const hash = createHash('sha256');
-  for (const file of [...files, 'package-lock.json', 'scripts/build/console.ts']) {
+  for (const file of [...files, 'LICENSE', 'package-lock.json', ...builders]) {
     hash.update(`${file}\n`).update(readFileSync(join(root, file)));
   }
   return hash.digest('hex').slice(0, 20);

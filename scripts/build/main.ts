@@ -4,7 +4,7 @@
  *   source → bundle.ts (parts and addons) → compile.ts (what V8 makes of the parts) → Node packs a blob of all
  *          → elf.ts (into a copy of Node)
  *
- * `--out FILE` writes it somewhere else. `--target FILE` makes it for another machine (target.ts, as JSON). `--changes FILE` is a plugin of
+ * `--out FILE` writes it somewhere else, `--notices FILE` also the licences of what is in it. `--target FILE` makes it for another machine (target.ts, as JSON). `--changes FILE` is a plugin of
  * esbuild's for the source, which tests of upgrades make the version after this one with.
  */
 import { execFileSync } from 'node:child_process';
@@ -25,11 +25,18 @@ import { bundleProgram } from './bundle.ts';
 import { buildPortable } from './client.ts';
 import { buildConsole } from './console.ts';
 import { injectBlob } from './elf.ts';
+import { noticesFor } from './notices.ts';
+import { packagesOfServer } from './packages.ts';
 import { missingFor, type Target, thisMachine } from './target.ts';
 
 const root = join(import.meta.dirname, '../..');
 const { values } = parseArgs({
-  options: { out: { type: 'string' }, target: { type: 'string' }, changes: { type: 'string' } },
+  options: {
+    out: { type: 'string' },
+    notices: { type: 'string' },
+    target: { type: 'string' },
+    changes: { type: 'string' },
+  },
 });
 const out = resolve(values.out ?? join(root, 'dist/andromeda'));
 const target: Target = values.target ? JSON.parse(readFileSync(values.target, 'utf8')) : thisMachine(root);
@@ -55,6 +62,7 @@ try {
     copyFileSync(join(src, text), inWork(`assets/text/${text}`));
   }
   await addConsole();
+  writeFileSync(inWork('assets/text/notices.txt'), await noticesOfServer());
   const client = await buildPortable(root);
   writeFileSync(inWork('assets/bytes/client/andromeda.mjs'), client.mjs);
   writeFileSync(inWork('assets/bytes/client/andromeda.tgz'), client.tgz);
@@ -110,6 +118,13 @@ try {
   console.log(`${out}: ${(executable.length / 2 ** 20).toFixed(1)} MiB`);
 } finally {
   rmSync(work, { recursive: true });
+}
+
+async function noticesOfServer(): Promise<string> {
+  const packages = await packagesOfServer(root, target.platform);
+  const notices = noticesFor(root, packages, readFileSync(target.licence, 'utf8'));
+  if (values.notices) writeFileSync(values.notices, notices);
+  return notices;
 }
 
 /** The web console's files, packed once here instead of at every request. */

@@ -8,6 +8,8 @@ export interface Target {
   platform: string;
   /** The Node that carries the program. */
   node: string;
+  /** The licence of that Node and of what it is made of. */
+  licence: string;
   /** What is typed before an executable of that platform. */
   run: string[];
   /** Where its native addons lie. */
@@ -20,6 +22,7 @@ export function thisMachine(root: string): Target {
   return {
     platform,
     node: process.execPath,
+    licence: join(modules, `node/node_modules/node-${platform}/LICENSE`),
     run: atFixedAddresses(),
     addons: {
       'better-sqlite3': join(modules, `better-sqlite3/prebuilds/${platform}.node`),
@@ -39,6 +42,6 @@ function atFixedAddresses(): string[] {
 }
 
 /** What a build needs that an install may have left out; empty when it can be made. */
-export function missingFor({ node, addons }: Target): string[] {
-  return [node, ...Object.values(addons)].filter((file) => !existsSync(file));
+export function missingFor({ node, licence, addons }: Target): string[] {
+  return [node, licence, ...Object.values(addons)].filter((file) => !existsSync(file));
 }

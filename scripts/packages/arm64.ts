@@ -32,6 +32,7 @@ export function prepareArm64(root: string, work: string): Target {
   return {
     platform,
     node: join(node, 'bin/node'),
+    licence: join(node, 'LICENSE'),
     run: runnerFor(platform) ?? [],
     addons: {
       'better-sqlite3': join(root, `node_modules/better-sqlite3/prebuilds/${platform}.node`),

@@ -9,6 +9,7 @@ import { execFileSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { buildClient } from '../build/client.ts';
 import { injectBlob } from '../build/elf.ts';
 import { runnerFor } from './emulators.ts';
 import { clientNodes, fetchPackage } from './fetched.ts';
@@ -20,8 +21,6 @@ export interface ClientsOptions {
   root: string;
   /** A directory for what is only needed meanwhile. */
   work: string;
-  /** The portable client. */
-  program: Buffer;
   version: string;
   /** The time of what is in the archive, since 1970. */
   seconds: number;
@@ -58,7 +57,6 @@ const kinds: Record<Platform, { name: string; note: string }> = {
 export async function makeClients({
   root,
   work,
-  program,
   version,
   seconds,
   sign,
@@ -70,7 +68,8 @@ export async function makeClients({
     return join(directory, 'bin', platform === 'win32-x64' ? 'node.exe' : 'node');
   };
   const packer = node(`linux-${process.arch}` as Platform);
-  writeFileSync(join(work, 'andromeda.mjs'), program);
+  const licence = readFileSync(join(work, `node-linux-${process.arch}`, 'LICENSE'), 'utf8');
+  writeFileSync(join(work, 'andromeda.mjs'), await buildClient(licence));
   const files = [];
   for (const platform of Object.keys(kinds) as Platform[]) {
     const { name, note } = kinds[platform];

@@ -17,8 +17,8 @@ export interface DebOptions {
   description: string;
   /** What the program is made of (CycloneDX). */
   sbom: string;
-  /** The terms of what is in it. */
-  licence: string;
+  /** The licences of everything that is in it. */
+  notices: string;
   /** The time of everything in it, since 1970. */
   seconds: number;
   out: string;
@@ -46,7 +46,7 @@ export function makeDeb(options: DebOptions): void {
   }
   write('/usr/lib/sysusers.d/andromeda.conf', read('andromeda.sysusers'));
   copyFileSync(options.sbom, inFolder(work, '/usr/share/doc/andromeda/sbom.cdx.json'));
-  write('/usr/share/doc/andromeda/copyright', readFileSync(options.licence, 'utf8'));
+  write('/usr/share/doc/andromeda/copyright', readFileSync(options.notices, 'utf8'));
   linkOrCopy(options.program, inFolder(work, program));
   chmodSync(join(work, program), 0o755);
   const size = Number(execFileSync('du', ['-sk', work], { encoding: 'utf8' }).split('\t')[0]);

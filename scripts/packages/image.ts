@@ -16,6 +16,8 @@ export interface ImageOptions {
   /** A directory that is made. */
   work: string;
   program: string;
+  /** The licences of what the program is made of. */
+  notices: string;
   /** Debian's and OCI's word for it. */
   architecture: 'amd64' | 'arm64';
   version: string;
@@ -28,6 +30,7 @@ export interface ImageOptions {
 export async function makeImage({
   work,
   program,
+  notices,
   architecture,
   version,
   seconds,
@@ -44,6 +47,8 @@ export async function makeImage({
   writeAccounts(root);
   copyFileSync(program, join(context, 'andromeda'));
   chmodSync(join(context, 'andromeda'), 0o755);
+  mkdirSync(join(root, 'usr/share/doc/andromeda'), { recursive: true });
+  copyFileSync(notices, join(root, 'usr/share/doc/andromeda/copyright'));
 
   // A storage of its own, so that no image of this machine gets into it, and this one not among them.
   const storage = [

@@ -25,7 +25,6 @@ import { stampOf } from '../build/stamp.ts';
 import { prepareArm64 } from './arm64.ts';
 import { makeClients } from './clients.ts';
 import { makeDeb } from './deb.ts';
-import { fetchPackage, serverNodeForArm64 } from './fetched.ts';
 import { makeImage } from './image.ts';
 import { obstaclesTo, type Part, partsAskedFor, type ServerPart, serversFor } from './parts.ts';
 import { billOfClients, billOfServer } from './sbom.ts';
@@ -35,9 +34,6 @@ const root = join(import.meta.dirname, '../..');
 const { name, version, description } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 const seconds = Date.parse(stampOf(root).date) / 1000;
 const architectures = { 'linux-x64': 'amd64', 'linux-arm64': 'arm64' } as const;
-const terms = `Andromeda has no public licence. The program carries Node.js, whose terms and those of what it is made of follow; the packages of
-npm's that it is made of are named with their licences in sbom.cdx.json beside this file.
-`;
 const values = new Command('scripts/release')
   .description('Makes what a release consists of. Takes minutes for linux-arm64.')
   .option('--only <parts>', 'some of it, with commas: linux-x64, linux-arm64, clients, deb, image')
@@ -87,12 +83,10 @@ async function make(chosen: readonly Part[], work: string): Promise<string> {
   for (const server of serversFor(chosen)) await makeServer(server, chosen, { work, made });
   if (chosen.includes('clients')) {
     say('clients');
-    const program = await buildClient();
-    writeFileSync(join(made, `${name}-${version}.mjs`), program, { mode: 0o755 });
+    writeFileSync(join(made, `${name}-${version}.mjs`), await buildClient(), { mode: 0o755 });
     const versions = await makeClients({
       root,
       work: join(work, 'clients'),
-      program,
       version,
       seconds,
       ...(key && { sign: (file: string) => signFile(file, key) }),
@@ -127,26 +121,24 @@ async function makeServer(
     writeFileSync(join(directory, 'target.json'), JSON.stringify(prepareArm64(root, directory)));
     target.push('--target', join(directory, 'target.json'));
   }
-  execFileSync(process.execPath, [join(root, 'scripts/build/main.ts'), '--out', program, ...target], {
-    stdio: ['ignore', 'ignore', 'inherit'],
-  });
+  const notices = join(work, `notices-${server}`);
+  const build = [join(root, 'scripts/build/main.ts'), '--out', program, '--notices', notices, ...target];
+  execFileSync(process.execPath, build, { stdio: ['ignore', 'ignore', 'inherit'] });
   const sbom = `${program}.cdx.json`;
-  writeFileSync(sbom, billOfServer(root, server));
+  writeFileSync(sbom, await billOfServer(root, server));
   if (chosen.includes('deb')) {
     say(`deb, ${architecture}`);
-    const licence = join(work, 'copyright');
-    const node = fetchPackage(root, serverNodeForArm64, join(work, 'licence'));
-    writeFileSync(licence, `${terms}\n${readFileSync(join(node, 'LICENSE'), 'utf8')}`);
-    const options = { work: join(work, 'deb'), program, architecture, version, description, sbom, licence };
+    const options = { work: join(work, 'deb'), program, architecture, version, description, sbom, notices };
     makeDeb({ ...options, seconds, out: join(made, `${name}_${version}_${architecture}.deb`) });
   }
   if (chosen.includes('image')) {
     say(`image, ${architecture}`);
-    const options = { work: join(work, 'image'), program, architecture, version, seconds };
+    const options = { work: join(work, 'image'), program, notices, architecture, version, seconds };
     const debs = await makeImage({ ...options, out: `${program}.oci.tar` });
-    writeFileSync(`${program}.oci.cdx.json`, billOfServer(root, server, debs));
+    writeFileSync(`${program}.oci.cdx.json`, await billOfServer(root, server, debs));
   }
   copyFileSync(join(import.meta.dirname, 'Containerfile'), join(made, 'Containerfile'));
+  copyFileSync(join(root, 'LICENSE'), join(made, 'LICENSE'));
 }
 
 function requireSame(one: string, two: string): void {

@@ -3,66 +3,44 @@
  * carries them with what that is made of, and Debian's packages. No time and no serial number, so that the same source makes
  * the same bytes.
  */
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { build } from 'esbuild';
+import { nameOf } from '../build/notices.ts';
+import { packagesOfClient, packagesOfServer } from '../build/packages.ts';
 
 interface Locked {
   version?: string;
   license?: string;
   resolved?: string;
   integrity?: string;
-  dev?: boolean;
 }
 
 type Versions = Readonly<Record<string, string | undefined>>;
 
 /** The server for a platform; `debs` are the packages of an image, as `NAME VERSION`. */
-export function billOfServer(root: string, platform: string, debs: readonly string[] = []): string {
-  const keyring = '@napi-rs/keyring-linux-';
-  const isIn = (path: string, { dev }: Locked) => {
-    if (path === '' || dev) return false;
-    if (path.includes(keyring)) return path.endsWith(`${keyring}${platform.slice('linux-'.length)}-gnu`);
-    // What an optional package needs is listed also where it was not installed.
-    return existsSync(join(root, path));
-  };
-  return bill(root, isIn, process.versions, debs);
+export async function billOfServer(
+  root: string,
+  platform: string,
+  debs: readonly string[] = [],
+): Promise<string> {
+  return bill(root, await packagesOfServer(root, platform), process.versions, debs);
 }
 
 /** The clients, on a Node of these versions. */
 export async function billOfClients(root: string, versions: Versions): Promise<string> {
-  const { metafile } = await build({
-    absWorkingDir: root,
-    entryPoints: ['src/cli/portable.ts'],
-    bundle: true,
-    write: false,
-    metafile: true,
-    platform: 'node',
-    format: 'esm',
-    preserveSymlinks: true,
-    external: ['@napi-rs/keyring'],
-    logLevel: 'error',
-  });
-  const used = new Set(
-    Object.keys(metafile.inputs).flatMap(
-      (file) => /^(.*node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(file)?.[1] ?? [],
-    ),
-  );
-  return bill(root, (path) => used.has(path), versions, []);
+  return bill(root, await packagesOfClient(root), versions, []);
 }
 
 function bill(
   root: string,
-  isIn: (path: string, locked: Locked) => boolean,
+  paths: readonly string[],
   { node = '', ...inside }: Versions,
   debs: readonly string[],
 ): string {
   const read = (file: string) => JSON.parse(readFileSync(join(root, file), 'utf8'));
   const { name, version, description } = read('package.json');
   const { packages } = read('package-lock.json') as { packages: Record<string, Locked> };
-  const components = Object.entries(packages)
-    .filter(([path, locked]) => isIn(path, locked))
-    .map(([path, locked]) => npmComponent(path.slice(path.lastIndexOf('node_modules/') + 13), locked));
+  const components = paths.map((path) => npmComponent(nameOf(path), packages[path] ?? {}));
   const unique = new Map(components.map((one) => [one['bom-ref'], one]));
   const self = `pkg:generic/${name}@${version}`;
   const result = {

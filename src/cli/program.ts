@@ -12,6 +12,7 @@ import { Argument, Command } from 'commander';
 import { visibleLine } from '../domain/text.ts';
 import { type CommandIo, commandIo, processIo, withCommandIo } from '../lib/command-io.ts';
 import type { CallOptions } from './commands/call.ts';
+import type { VersionOptions } from './commands/version.ts';
 import type { DoctorOptions } from './doctor/index.ts';
 import type { EnvironmentOptions } from './environment.ts';
 import { contractStatus, endDespiteThreads, exitStatus, usage } from './exit.ts';
@@ -265,11 +266,15 @@ const completion = (program: Command): Verb =>
   });
 
 const version = (server: ServerCommands | undefined): Verb =>
-  own<EnvironmentOptions & { output: string }>({
+  own<VersionOptions>({
     usage: 'version',
     summary: 'print the versions of this program, of what it runs on, and of the service it is for',
     example: ['andromeda version', 'andromeda version -o json'],
-    flags: [...environmentFlags, outputFlag(['text', 'json', 'yaml'])],
+    flags: [
+      ...environmentFlags,
+      outputFlag(['text', 'json', 'yaml']),
+      optional('--licences', 'the licences of everything in the program instead'),
+    ],
     run: async (options) => (await import('./commands/version.ts')).version(options, server?.components),
   });
 

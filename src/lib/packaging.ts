@@ -17,6 +17,9 @@ export const isOneFile: boolean = false;
 /** The commit that the program was built from, and its date (RFC 3339); undefined in a checkout. */
 export const build: { commit: string; date: string } | undefined = undefined;
 
+/** The licences of everything in the program, whole. A checkout has them in node_modules. */
+export const notices = (): string => readFileSync(join(codeRoot, 'LICENSE'), 'utf8');
+
 /** The command by which a person here runs the program. */
 export const commandName: string = 'npx andromeda';
 

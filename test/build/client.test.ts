@@ -7,6 +7,7 @@ import { test } from 'node:test';
 import manifest from '../../package.json' with { type: 'json' };
 import { buildPortable } from '../../scripts/build/client.ts';
 import { temporaryDirectory } from '../support/directory.ts';
+import { requireLicences } from './licences.ts';
 
 const root = join(import.meta.dirname, '../..');
 
@@ -55,6 +56,7 @@ for (const node of nodes) {
       const host = run('serve');
       assert.deepEqual([host.status, host.stdout], [2, '']);
       assert.match(host.stderr, /^This is the client alone; `andromeda serve` is for the host/);
+      requireLicences(run('version', '--licences').stdout, '{cli,domain,lib}');
       assert.match(run('completion', 'bash').stdout, /kubeconfig/);
       assert.doesNotMatch(run('--help').stdout, /\n {2}(serve|backup|restore|check|service) /);
       assert.doesNotMatch(run('admin', '--help').stdout, /bootstrap/);

@@ -23,6 +23,7 @@ import { placeExecutable } from '../support/executable.ts';
 import { finished } from '../support/heard.ts';
 import { limit } from '../support/limit.ts';
 import { createCleanRoot, noCleanRoot } from './clean-root.ts';
+import { requireLicences } from './licences.ts';
 import { serveFrom } from './served-root.ts';
 
 const root = join(import.meta.dirname, '../..');
@@ -62,6 +63,17 @@ test('version prints program, Node, SQLite and OpenSSL versions and whether the 
   assert.deepEqual(parts(stdout), parts(checkout.stdout));
   const commit = spawnSync('git', ['rev-parse', 'HEAD'], { cwd: root, encoding: 'utf8' }).stdout.trim();
   assert.ok(commit.startsWith(/^commit ([0-9a-f]+)/m.exec(stdout)?.[1] ?? 'none'));
+});
+
+test('it carries the licences of all that it is made of', { skip }, () => {
+  const run = spawnSync(executable, ['version', '--licences'], {
+    encoding: 'utf8',
+    env: { HOME: '/nowhere' },
+  });
+  requireLicences(run.stdout, '{api,cli,domain,gateway,lib,service,store,sync}');
+  requireLicences(run.stdout, 'console/app');
+  for (const part of [/^Node\.js, which runs the program$/m, /^@napi-rs\/keyring-linux-/m, /^pgpass 1/m])
+    assert.match(run.stdout, part);
 });
 
 test('native addons are unpacked once, privately, and never loaded unverified', { skip }, async () => {

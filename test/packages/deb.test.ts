@@ -21,7 +21,7 @@ test('the package has the program, the unit, the account and a configuration tha
   const at = (name: string) => join(directory.path, name);
   writeFileSync(at('program'), '#!/bin/sh\n');
   writeFileSync(at('sbom'), '{}\n');
-  writeFileSync(at('licence'), 'Terms\n');
+  writeFileSync(at('notices'), 'Terms\n');
   const make = (name: string) =>
     makeDeb({
       work: at(`work-${name}`),
@@ -30,7 +30,7 @@ test('the package has the program, the unit, the account and a configuration tha
       version: '1.2.3',
       description: 'Access',
       sbom: at('sbom'),
-      licence: at('licence'),
+      notices: at('notices'),
       seconds: 1_700_000_000,
       out: at(name),
     });
@@ -60,6 +60,7 @@ test('the package has the program, the unit, the account and a configuration tha
   assert.equal(deb('--info', at('one.deb'), 'conffiles'), '/etc/andromeda/andromeda.yaml\n');
   assert.match(deb('--info', at('one.deb'), 'control'), /^Version: 1\.2\.3\nArchitecture: arm64$/m);
   deb('--extract', at('one.deb'), at('root'));
+  assert.equal(readFileSync(at('root/usr/share/doc/andromeda/copyright'), 'utf8'), 'Terms\n');
   assert.equal(readFileSync(at('root/etc/andromeda/andromeda.yaml'), 'utf8'), firstConfig);
   const unit = readFileSync(at('root/usr/lib/systemd/system/andromeda.service'), 'utf8');
   assert.match(
@@ -146,16 +147,16 @@ test('a release consists of the parts that were asked for, and of the servers th
   assert.throws(() => partsAskedFor('rpm'), /There is no part rpm; there are linux-x64, /);
 });
 
-test('what a server is made of is named with the addon of its own platform', () => {
-  const names = (platform: string, debs: string[] = []) => {
-    const { components } = JSON.parse(billOfServer(root, platform, debs));
+test('what a server is made of is named with the addon of its own platform', async () => {
+  const names = async (platform: string, debs: string[] = []) => {
+    const { components } = JSON.parse(await billOfServer(root, platform, debs));
     return components.map(({ name }: { name: string }) => name) as string[];
   };
-  const arm64 = names('linux-arm64', ['libc6 2.36-9']);
+  const arm64 = await names('linux-arm64', ['libc6 2.36-9']);
   assert.ok(arm64.includes('@napi-rs/keyring-linux-arm64-gnu') && arm64.includes('better-sqlite3'));
   assert.ok(!arm64.includes('@napi-rs/keyring-linux-x64-gnu') && !arm64.includes('esbuild'));
   assert.deepEqual(arm64.slice(-2), ['node', 'libc6']);
-  assert.ok(names('linux-x64').includes('@napi-rs/keyring-linux-x64-gnu'));
+  assert.ok((await names('linux-x64')).includes('@napi-rs/keyring-linux-x64-gnu'));
 });
 
 const python = '/usr/bin/python3';

@@ -4,6 +4,10 @@
 declare const buildStamp: { commit: string; date: string };
 export const build: { commit: string; date: string } | undefined = buildStamp;
 
+/** Put in by client.ts. */
+declare const noticesText: string;
+export const notices = (): string => noticesText;
+
 export function exitArguments(status: number): string[] {
   return ['-e', `process.exitCode = ${status}`];
 }

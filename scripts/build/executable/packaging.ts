@@ -14,6 +14,8 @@ export const isOneFile: boolean = true;
 declare const buildStamp: { commit: string; date: string };
 export const build: { commit: string; date: string } | undefined = buildStamp;
 
+export const notices = (): string => programText('notices.txt');
+
 export const commandName: string = process.argv0;
 
 export function programText(path: string): string {

@@ -1,10 +1,12 @@
 import manifest from '../../../package.json' with { type: 'json' };
-import { build } from '../../lib/packaging.ts';
+import { build, notices } from '../../lib/packaging.ts';
 import { type EnvironmentOptions, selectEnvironment } from '../environment.ts';
 import { exitStatus } from '../exit.ts';
 import { differenceNotice, offeredVersion } from '../net/discovery.ts';
-import { printAnswer } from '../output.ts';
+import { printAll, printAnswer } from '../output.ts';
 import { findKey, openLocalState } from '../session/local-state.ts';
+
+export type VersionOptions = EnvironmentOptions & { output: string; licences?: true };
 
 const serviceMs = 2_000;
 
@@ -13,9 +15,13 @@ const serviceMs = 2_000;
  * date, so that builds of one source are identical. `service`: the one that the profile is bound to.
  */
 export async function version(
-  { output, ...options }: EnvironmentOptions & { output: string },
+  { output, licences, ...options }: VersionOptions,
   components?: () => Promise<Record<string, string>>,
 ): Promise<number> {
+  if (licences) {
+    await printAll([notices().trimEnd()]);
+    return exitStatus.ok;
+  }
   const { node, openssl } = process.versions;
   const [others = {}, service] = await Promise.all([
     components?.().catch(() => undefined),

@@ -54,6 +54,7 @@ test('what can be run here runs, is said to be tested, and nothing else is', () 
     const run = (...more: string[]) =>
       spawnSync(command, [...args, ...more], { encoding: 'utf8', env: { HOME: directory.path } });
     assert.match(run('version').stdout, new RegExp(`^andromeda ${list.version}\n`));
+    assert.match(run('version', '--licences').stdout, /^Node\.js, which runs the program$/m);
     const signedOut = run('call', 'business', 'GET', '/me');
     assert.equal(signedOut.status, 1);
     assert.match(signedOut.stderr, /auth login/);
