@@ -215,8 +215,7 @@ test('a lab file that lies anywhere may have the Slurm section of the page, with
   // Below the directory of the configuration, which is where labs may name files.
   assert.deepEqual(paths, ['/etc/andromeda/keys/manage']);
   const [{ rollout, trialNode } = {}] = clusters.flatMap((cluster) => cluster.slurm ?? []);
-  assert.deepEqual([rollout, trialNode], ['restart', 'node7']);
-  assert.match(slurm, /^ +rollout: restart +# a first key ends all sessions and jobs; live: .+$/m);
+  assert.deepEqual([rollout, trialNode], ['live', 'node7']);
 });
 
 test('the settings on the pages are ones that the service takes', async () => {

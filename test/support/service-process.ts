@@ -27,7 +27,7 @@ export async function writeSettings(directory: string, others: object = {}): Pro
   const settings = {
     platform: at(platform),
     business: at(business),
-    gateway: at(gateway),
+    gateway: { ...at(gateway), port: gateway },
     identity: { embedded: at(issuer) },
   };
   const file = join(directory, 'andromeda.yaml');

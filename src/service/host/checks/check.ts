@@ -82,11 +82,21 @@ async function* findingsOf(
   yield* checkCertificates(config);
   yield* checkIssuer(config, unchanged ? warn : wrong);
   yield* ports;
+  yield* checkGatewayPort(config);
   yield* checkAuditFile(config.audit, away);
   yield* checkBackupSettings(config, away);
   yield* checkSeed(config);
   if (database === undefined) yield* orWrong('groups', checkGroups(config));
   if (database === undefined) yield* checkClusterFiles(dataDir);
+}
+
+/** `ssh-access` and the client give people `gateway.port`, 22 by default. */
+function* checkGatewayPort({ gateway: { listen, port, proxyProtocol } }: Config): Generator<Finding> {
+  if (port === listen.port || proxyProtocol === 'required') return;
+  yield warn(
+    'gateway',
+    `gateway.port: people log in to port ${port}, and the gateway listens on ${listen.port}. Give gateway.port: ${listen.port}, unless something in front passes port ${port} on.`,
+  );
 }
 
 function* checkSeed({ seed, dataDir, database: shared }: Config): Generator<Finding> {

@@ -128,10 +128,11 @@ WantedBy=multi-user.target
 export const firstConfig = `# Andromeda's configuration. A key that is left out has its default.
 dataDir: ${stateDirectory}
 
-# Where the two APIs listen, and what people call them by. Off loopback they need
+# Where the two APIs and the web console listen, and what people call them by. Off loopback they need
 # \`tls: { cert: …, key: … }\`, or \`behindProxy: true\` where a proxy in front does TLS.
 platform: { listen: "127.0.0.1:8080", url: "http://127.0.0.1:8080" }
 business: { listen: "127.0.0.1:8081", url: "http://127.0.0.1:8081" }
+console: { listen: "127.0.0.1:8083", url: "http://127.0.0.1:8083" }
 
 # The SSH address: where it listens, and the name and port that people log in to.
 gateway: { listen: "127.0.0.1:2222", hostname: "127.0.0.1", port: 2222 }
