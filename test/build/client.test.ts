@@ -19,7 +19,14 @@ test('the same source makes the same bytes, and nothing of the server is in them
   assert.ok(one.mjs.equals(two.mjs) && one.tgz.equals(two.tgz));
   assert.ok(one.mjs.length < 700 * 1024, `${one.mjs.length} bytes`);
   const text = one.mjs.toString();
-  for (const word of ['better-sqlite3', 'oidc-provider', 'ssh2', 'express', 'CREATE TABLE', 'node:http2'])
+  for (const word of [
+    'better-sqlite3',
+    'oidc-provider',
+    'ssh2',
+    'x-powered-by',
+    'CREATE TABLE',
+    'node:http2',
+  ])
     assert.ok(!text.includes(word), word);
   assert.ok(!text.includes(root), 'it does not say where it was made');
   const imported = [...text.matchAll(/(?:from|import\(|require\()\s*"([@a-z][\w:@/.-]*)"/g)].map(
@@ -56,7 +63,7 @@ for (const node of nodes) {
       const host = run('serve');
       assert.deepEqual([host.status, host.stdout], [2, '']);
       assert.match(host.stderr, /^This is the client alone; `andromeda serve` is for the host/);
-      requireLicences(run('version', '--licences').stdout, '{cli,domain,lib}');
+      requireLicences(run('version', '--licences').stdout, 'cli');
       assert.match(run('completion', 'bash').stdout, /kubeconfig/);
       assert.doesNotMatch(run('--help').stdout, /\n {2}(serve|backup|restore|check|service) /);
       assert.doesNotMatch(run('admin', '--help').stdout, /bootstrap/);

@@ -69,6 +69,7 @@ test('it carries the licences of all that it is made of', { skip }, () => {
   const run = spawnSync(executable, ['version', '--licences'], {
     encoding: 'utf8',
     env: { HOME: '/nowhere' },
+    maxBuffer: 2 ** 22,
   });
   requireLicences(run.stdout, '{api,cli,domain,gateway,lib,service,store,sync}');
   requireLicences(run.stdout, 'console/app');

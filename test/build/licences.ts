@@ -12,7 +12,9 @@ export function requireLicences(text: string, folders: string): void {
     readFileSync(join(root, file), 'utf8'),
   );
   const imported = sources.flatMap((source) =>
-    [...source.matchAll(/\b(?:from|import)[ (]'((?:@[^/']+\/)?[^/.'][^/']*)/g)].map(([, name = '']) => name),
+    [...source.matchAll(/^(?!import type).*\b(?:from|import)[ (]'((?:@[^/']+\/)?[^/.'][^/']*)/gm)].map(
+      ([, name = '']) => name,
+    ),
   );
   const known: Record<string, string> = { ...manifest.dependencies, ...manifest.devDependencies };
   const names = [...new Set(imported)].filter((name) => name in known && !name.startsWith('@napi-rs/'));

@@ -97,15 +97,15 @@ test('a file for the audit trail that cannot be made is a warning, as the servic
   mkdirSync(join(path, 'logs'));
   assert.match(
     await about('./none/audit.jsonl'),
-    /^warn +audit +\/andromeda.yaml:11: audit\.file: .* \/none is missing, or not this/,
+    /^warn +audit +\/andromeda.yaml:12: audit\.file: .* \/none is missing, or not this/,
   );
   assert.match(
     await about('./logs'),
-    /^wrong +settings +\/andromeda.yaml:11: audit\.file: \/logs is no regular file\.$/,
+    /^wrong +settings +\/andromeda.yaml:12: audit\.file: \/logs is no regular file\.$/,
   );
   assert.match(
     await about('./data/andromeda.db'),
-    /^wrong +settings +\/andromeda.yaml:11: audit\.file .*within the data directory/,
+    /^wrong +settings +\/andromeda.yaml:12: audit\.file .*within the data directory/,
   );
   assert.equal(await about('./logs/audit.jsonl'), '');
   assert.match(
@@ -304,7 +304,7 @@ test('a database that is missing where there are keys, or none, or not this acco
   write({ dataDir: 'a/b' });
   assert.match(
     await wrongs(),
-    /^wrong +data +\/andromeda.yaml:10: dataDir: \/a\/b is not there, and cannot be made: \/a is missing/,
+    /^wrong +data +\/andromeda.yaml:11: dataDir: \/a\/b is not there, and cannot be made: \/a is missing/,
   );
 });
 

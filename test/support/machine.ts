@@ -33,8 +33,9 @@ start() {
     install -d -o "$user" -g "$user" -m "$(sed -n "s/^\${name%=*}Mode=//p" $unit)" "\${name#*=}/andromeda"
   done
   cd /var/lib/andromeda
+  right=+$(sed -n 's/^AmbientCapabilities=CAP_//p' $unit | tr A-Z a-z)
   CACHE_DIRECTORY=/var/cache/andromeda setsid setpriv --reuid "$user" --regid "$user" --clear-groups --no-new-privs \\
-    $exec < /dev/null >> /run/journal 2>&1 &
+    --inh-caps $right --ambient-caps $right $exec < /dev/null >> /run/journal 2>&1 &
   echo $! > /run/andromeda.pid
 }
 stop() {
