@@ -2659,6 +2659,17 @@ export interface components {
                 restartController?: string;
                 restartAccounting?: string;
                 restartCompute?: string;
+                /** @description Makes the home of {username}, who has {uid} and {gid}, on the host of homes or - without one - on the controller */
+                makeHome?: string;
+            };
+            /** @description The file server that makes homes; left out - each host makes them in /home */
+            homes?: {
+                host?: string;
+                port?: number;
+                hostKey?: string;
+                local?: boolean;
+                /** @description The directory with homes, there */
+                path: string;
             };
         };
         /** @description A host, over SSH or - with local - the one that the service runs on; of compute nodes, {name} is the name of the Slurm node */

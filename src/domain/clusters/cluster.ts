@@ -82,7 +82,7 @@ export function leftBehind(
     const where = kubernetes?.server ?? kubernetes?.kubeconfig;
     return `ClusterRoleBindings and RoleBindings with the label andromeda/cluster=${cluster.id}${where === undefined ? '' : ` (${where})`}`;
   }
-  const hosts = [slurm?.controller, slurm?.accounting, ...(slurm?.login ?? [])].flatMap(
+  const hosts = [slurm?.controller, slurm?.accounting, slurm?.homes, ...(slurm?.login ?? [])].flatMap(
     (one) => one?.host ?? [],
   );
   const names = usernames.slice(0, mostNames).join(', ');

@@ -97,6 +97,6 @@ function hasSimulatedLogin({ simulated, scheduler }: Partial<LabCluster>): boole
   return simulated !== undefined && scheduler === 'sunk';
 }
 
-function isLocal({ login, controller, accounting, compute }: SlurmSettings): boolean {
-  return [...login, controller, accounting, compute].some((host) => host?.local === true);
+function isLocal({ login, controller, accounting, compute, homes }: SlurmSettings): boolean {
+  return [...login, controller, accounting, compute, homes].some((host) => host?.local === true);
 }

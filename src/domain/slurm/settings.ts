@@ -36,8 +36,13 @@ export interface SlurmSettings {
   configFile?: string;
   /** `live`: only unavoidable restarts. Absent: `restart`, as the contract says. */
   rollout?: SlurmRollout;
-  /** Shell commands that run on the host itself; `{name}` is the Slurm node's name. */
-  commands?: Partial<SlurmCommands>;
+  /** The file server that makes homes, in `path`; absent: each host makes them in /home. */
+  homes?: SlurmHost & { path: string };
+  /**
+   * Shell commands that run on the host itself; `{name}` is the Slurm node's name. `makeHome` makes the home of `{username}`
+   * (`{uid}`, `{gid}`), on the server of homes or else on the controller, and may run again.
+   */
+  commands?: Partial<SlurmCommands> & { makeHome?: string };
 }
 
 export type SlurmRollout = 'restart' | 'live';
@@ -63,7 +68,7 @@ const hostKeyPattern = /^[a-z0-9@.-]+ [A-Za-z0-9+/]+={0,2}( [^\n\r]*)?$/;
 
 /** Throws `invalid_request` for the first invalid setting of a `slurm` section; `cluster` is its name. */
 export function checkSlurmSettings(cluster: string, settings: SlurmSettings): void {
-  const { login, controller, accounting, compute, manage, loginMode } = settings;
+  const { login, controller, accounting, compute, homes, manage, loginMode } = settings;
   const wrong = (message: string) => invalidRequest(`Cluster ${cluster}: ${message}`);
   const names = new Set(login.map(({ name }) => name));
   if (names.size < login.length) throw wrong('two login nodes have the same name.');
@@ -77,7 +82,12 @@ export function checkSlurmSettings(cluster: string, settings: SlurmSettings): vo
   }
   const hosts = {
     ...Object.fromEntries(login.map((one) => [`login node ${one.name}`, one])),
-    ...present({ controller, accounting: hasHost(accounting) ? accounting : undefined, compute }),
+    ...present({
+      controller,
+      accounting: hasHost(accounting) ? accounting : undefined,
+      compute,
+      'host of homes': homes,
+    }),
   };
   for (const [what, one] of Object.entries<SlurmHost>(hosts)) {
     if (one.host !== undefined && !hostPattern.test(one.host)) {
@@ -98,6 +108,9 @@ export function checkSlurmSettings(cluster: string, settings: SlurmSettings): vo
       throw wrong(`grpTres names ${JSON.stringify(name)}, which is no resource of Slurm.`);
   if (settings.configFile !== undefined && !/^\/[A-Za-z0-9._/-]+$/.test(settings.configFile)) {
     throw wrong('configFile is the absolute path of slurm.conf.');
+  }
+  if (homes && !/^(\/[A-Za-z0-9_][A-Za-z0-9._-]*)+$/.test(homes.path)) {
+    throw wrong('homes needs the absolute path of the directory with homes on its host.');
   }
 }
 

@@ -308,7 +308,7 @@ function applyRows(pass: ApplyRun, host: Host, facts: Facts, configuration: 'app
     : pass.manifest.desiredGeneration;
   const rows: Row[] = [
     versionRow({ ...pass.manifest, desiredGeneration }),
-    ...accountRows(accounts),
+    ...accountRows(accounts, host),
     ...(host.roles.has('controller') ? limitRows(settings, accounts) : []),
     ...scriptRows(slurmConfiguration),
     ...site.map(([kind, value]): Row => ['site', kind, value]),

@@ -38,18 +38,32 @@ export function hostRows(
     ['organization', organization],
     ['slurm-account', settings.accounting?.account ?? organization],
     ...accountingRows(settings.accounting),
+    ...homeRows(settings, host),
     ...[...host.roles].map((role): Row => ['role', role]),
+  ];
+}
+
+/** The directory in which the host makes homes, `-` for none, and the site's command for it; without rows, it makes them in /home. */
+function homeRows({ homes, commands }: SlurmSettings, { roles }: Host): Row[] {
+  const makeHome = commands?.makeHome;
+  if (!homes && makeHome === undefined) return [];
+  if (!roles.has(homes ? 'homes' : 'controller')) return [['homes', '-']];
+  return [
+    ...(homes ? [['homes', homes.path] as const] : []),
+    ...(makeHome === undefined ? [] : [['make-home', base64(makeHome)] as const]),
   ];
 }
 
 /**
  * A person without an active key has no usable account, and keeps an existing association. A shell path that a passwd file
- * cannot hold is replaced by /bin/bash.
+ * cannot hold is replaced by /bin/bash. On a server that only has homes, accounts give numbers their groups, and get no shell.
  */
-export function accountRows(accounts: readonly ManifestAccount[]): Row[] {
+export function accountRows(accounts: readonly ManifestAccount[], { roles }: Pick<Host, 'roles'>): Row[] {
+  const isServer = roles.has('homes') && roles.size === 1;
   return accounts.map(({ username, uid, userId, shell, loginState }) => {
     if (loginState !== 'ready') return ['member', username];
-    return ['account', username, uid, userId, /^\/[A-Za-z0-9_/.+-]+$/.test(shell) ? shell : '/bin/bash'];
+    const usable = /^\/[A-Za-z0-9_/.+-]+$/.test(shell) ? shell : '/bin/bash';
+    return ['account', username, uid, userId, isServer ? '/usr/sbin/nologin' : usable];
   });
 }
 
@@ -168,7 +182,7 @@ export function isForSlurmd({ fields }: Facts, { slurmConfiguration }: Manifest)
  * A restart that a host may still owe: `compute` ends jobs, `slurmd` does not; `reload` restarts the controller for another
  * configuration.
  */
-export type Step = Role | 'reload' | 'slurmd';
+export type Step = Exclude<Role, 'homes'> | 'reload' | 'slurmd';
 
 /** The commands for these restarts, in the order in which they run. */
 export function stepRows(settings: SlurmSettings, wanted: readonly Step[], node = '-'): Row[] {

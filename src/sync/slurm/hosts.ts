@@ -2,7 +2,7 @@
 import type { LoginNodeReport } from '../../domain/access/manifest.ts';
 import { hasHost, type SlurmHost, type SlurmSettings } from '../../domain/slurm/settings.ts';
 
-export type Role = 'login' | 'controller' | 'accounting' | 'compute';
+export type Role = 'login' | 'controller' | 'accounting' | 'compute' | 'homes';
 
 export interface Host {
   /** `host:port`, or `local`: identifies the host, also in messages. */
@@ -17,9 +17,9 @@ export function nameOf({ address, nodes }: Pick<Host, 'address' | 'nodes'>): str
   return nodes.length > 0 ? nodes.join(',') : address;
 }
 
-/** Whether people use the host before a compute node (login, controller, accounting): changes go to these hosts first. */
+/** Whether people need the host before a compute node: changes go to these hosts first. */
 export function isInFront({ roles }: Host): boolean {
-  return roles.has('login') || roles.has('controller') || roles.has('accounting');
+  return (['login', 'controller', 'accounting', 'homes'] as const).some((role) => roles.has(role));
 }
 
 /** A login node as the gateway and reports know it; `address` is its host's. */
@@ -60,13 +60,14 @@ export function hostsOf(
     if (node !== undefined) known.nodes.push(node);
     found.set(address, known);
   };
-  const { controller, compute } = settings;
+  const { controller, compute, homes } = settings;
   const accounting = hasHost(settings.accounting) ? settings.accounting : controller;
   add(controller, 'controller');
   add(accounting, 'accounting');
   for (const { address, host, port, hostKey } of loginNodesOf(settings, usernames)) {
     add({ host, port, hostKey, local: address === 'local' }, 'login');
   }
+  if (homes) add(homes, 'homes');
   if (compute) for (const node of nodes) add(compute, 'compute', node);
   return [...found.values()];
 }

@@ -212,11 +212,11 @@ function faults({ hosts, results, problems, controllerFacts, left }: Findings): 
   return found.slice(0, maxMessages).join('; ') + more;
 }
 
-/** People who cannot log in because the controller or a login node cannot create their account, or lacks it at this moment. */
+/** People who cannot log in because the controller, a login node or the server of homes cannot create their account or home, or lacks it at this moment. */
 function blockedAccounts(findings: Findings): AccountReport[] {
   const blocked = new Set<string>();
   for (const { address, roles } of findings.hosts) {
-    if (!roles.has('login') && !roles.has('controller')) continue;
+    if (!roles.has('login') && !roles.has('controller') && !roles.has('homes')) continue;
     const { conflicts = [], absent = [] } = factsAt(findings, address) ?? {};
     for (const { userId } of conflicts) blocked.add(userId);
     for (const userId of absent) blocked.add(userId);

@@ -179,27 +179,28 @@ plan_accounts() {
 # Names and numbers that a directory service, a group or a home has already. A directory service is asked about
 # those that are there only where nsswitch.conf names it first. Homes that others can write to are in $T/writable.
 find_foreign() {
-  local source asked='^new$'
+  local source asked='^new$' at=/home/
+  [ -z "$homes" ] || at=$homes/
   source=$(sed -n "s/^[ $tab]*passwd:[ $tab]*\([^ $tab]*\).*/\1/p" /etc/nsswitch.conf 2> /dev/null)
   case $source in '' | files | compat) ;; *) asked='^(new|alter|change|same)$' ;; esac
   for file in new lookups people groups writable; do : > "$T/$file"; done
   awk '
     $1 == "new" { print $2 > (prefix "new"); print $3 > (prefix "new"); print $3 > (prefix "lookups") }
     $1 ~ asked { print $2 > (prefix "lookups") }
-    $1 ~ /^(new|mend|alter|change|same)$/ { print "/home/" $2 }' FS='\t' prefix="$T/" asked="$asked" "$T/plan" |
+    $1 ~ /^(new|mend|alter|change|same)$/ { print at $2 }' FS='\t' prefix="$T/" asked="$asked" at="$at" "$T/plan" |
     xargs -r stat -L -c '%n:%u:%a' 2> /dev/null > "$T/homes"
   [ ! -s "$T/lookups" ] || xargs getent passwd < "$T/lookups" | cut -d : -f 1,3 > "$T/people"
   [ ! -s "$T/new" ] || xargs getent group < "$T/new" | cut -d : -f 1,3 > "$T/groups"
-  awk -v writable="$T/writable" '
+  awk -v writable="$T/writable" -v at="$at" '
     function conflict(message) { print $1 ~ /^(new|mend)$/ ? "conflict" : "barred", $2, $3, $4, message }
     s == "people" { person[$1] = $2; number[$2] = $1; next }
     s == "groups" { group[$1] = 1; gid[$2] = $1; next }
     s == "homes" { home[$1] = $2; open[$1] = $3 ~ /[2367]$/; next }
     $1 !~ /^(new|mend|alter|change|same)$/ { print; next }
-    ("/home/" $2) in home && home["/home/" $2] != $3 {
-      conflict("/home/" $2 " belongs to the uid " home["/home/" $2] " and not to " $3); next
+    (at $2) in home && home[at $2] != $3 {
+      conflict(at $2 " belongs to the uid " home[at $2] " and not to " $3); next
     }
-    open["/home/" $2] { print "/home/" $2 > writable }
+    open[at $2] { print at $2 > writable }
     $2 in person && ($1 == "new" || person[$2] != $3) { conflict("a directory service has an account " $2 " that is not ours"); next }
     $1 != "new" { print; next }
     $3 in number { conflict("a directory service has the uid " $3 " of " $2 " for " number[$3] ", which is not ours"); next }
@@ -207,6 +208,7 @@ find_foreign() {
     $3 in gid { conflict("the gid " $3 " of " $2 " belongs to the group " gid[$3] ", which is not ours"); next }
     { print }' OFS='\t' FS=: s=people "$T/people" s=groups "$T/groups" s=homes "$T/homes" FS='\t' s=todo "$T/plan" \
     > "$T/todo"
+  makes_homes || : > "$T/writable"
 }
 
 apply_accounts() {
@@ -232,24 +234,6 @@ apply_accounts() {
   make_homes
   # What else they allow is up to the person.
   while read -r home; do chmod 700 "$home" > "$T/out" 2>&1 || problem mode "others can write to $home: $(first_output)"; done < "$T/writable"
-}
-
-# Whole or not at all, and by whichever host is first where homes are shared. Two processes a home: there may be hundreds.
-make_homes() {
-  local new="/home/.andromeda-$$-$host"
-  # Of scripts that were killed here: one runs at a time on a host.
-  for name in /home/.andromeda-*-"$host"; do [ ! -d "$name" ] || rm -rf "$name"; done
-  while IFS="$tab" read -r name uid state _; do
-    [ "$state" = ready ] && [ ! -e "/home/$name" ] || continue
-    [ -d "$new" ] || mkdir "$new" || { problem home "$new cannot be made"; return 0; }
-    { if [ -d /etc/skel ]; then cp -R /etc/skel "$new/$name"; else mkdir "$new/$name"; fi && chown -R "$uid:$uid" "$new/$name"; } > "$T/out" 2>&1 ||
-      { problem home "/home/$name cannot be made: $(first_output)"; rm -rf "$new/$name"; }
-  done < "$S/accounts"
-  [ -d "$new" ] || return 0
-  # None is left over where every one failed.
-  for name in "$new"/*; do [ ! -d "$name" ] || { chmod 700 "$new"/* && mv -n -t /home "$new"/*; break; }; done > "$T/out" 2>&1 ||
-    problem home "homes cannot be made: $(first_output)"
-  rm -rf "$new"
 }
 
 # Those who are locked have no processes here; whoever else has their number by now keeps theirs.

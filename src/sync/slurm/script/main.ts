@@ -48,7 +48,7 @@ observe_accounts() {
     $1 == "change" { drift("the account " $2 " " $8) }
     $1 == "lock" { drift("the account " $2 " is not locked") }
     function drift(message) { if (++drifts <= 5) print "drift", message }' OFS='\t' s=conflicts "$T/conflicts" s=todo "$T/todo"
-  while read -r name; do [ -e "/home/$name" ] || { emit drift "/home/$name is gone"; break; }; done < "$T/logins"
+  observe_homes
   [ ! -s "$T/writable" ] || sed "s/.*/drift$tab& can be written to by others/; 5q" "$T/writable"
   # Whom the site lets be root is the site's to say.
   awk -F '[:,\t]' 's == "ours" { ours[$1] = 1; next } $1 ~ /^(root|sudo|wheel|admin|docker|lxd|disk|shadow)$/ {
@@ -235,6 +235,7 @@ release_host() {
 
 main() {
   begin
+  find_homes
   row action
   case $line in
     apply) apply_host ;;

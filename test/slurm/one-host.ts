@@ -1,0 +1,87 @@
+/** A host without Slurm for the scripts: its own accounts, homes and notes in a namespace; started anew for each script. */
+import { spawn } from 'node:child_process';
+import { cpSync, mkdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { ManifestAccount } from '../../src/domain/access/manifest.ts';
+import type { SlurmSettings } from '../../src/domain/slurm/settings.ts';
+import { accountRows, hostRows } from '../../src/sync/slurm/desired.ts';
+import { type Facts, readFacts } from '../../src/sync/slurm/facts.ts';
+import type { Role } from '../../src/sync/slurm/hosts.ts';
+import { type Row, scriptOf } from '../../src/sync/slurm/script.ts';
+import { temporaryDirectory } from '../support/directory.ts';
+import { limit } from '../support/limit.ts';
+import { clusterId } from './people.ts';
+
+const slurm: SlurmSettings = {
+  login: [{ name: 'login1', host: '127.0.0.1', hostKey: 'ssh-ed25519 AAAA' }],
+  controller: { host: '127.0.0.1' },
+};
+
+/** `prepare`: a shell command in the namespace before each script. `settings`: of the cluster. */
+export function oneHost(roles: readonly Role[], settings: Partial<SlurmSettings> = {}, prepare = 'true') {
+  const own = temporaryDirectory();
+  const directory = own.path;
+  const notes = join(directory, 'var/andromeda-slurm', clusterId);
+  cpSync('/etc', join(directory, 'etc'), {
+    recursive: true,
+    verbatimSymlinks: true,
+    preserveTimestamps: true,
+  });
+  for (const name of ['home', 'var', 'run']) mkdirSync(join(directory, name));
+  const mounts = ['etc:/etc', 'home:/home', 'var:/var/lib', 'run:/run'].map((one) => {
+    const [name = '', at] = one.split(':');
+    return `mount --bind ${join(directory, name)} ${at}`;
+  });
+  // Slurm's programs would search for a controller in vain.
+  const noSlurm =
+    'for one in scontrol sacctmgr squeue; do ! at=$(command -v $one) || mount --bind /bin/false $at; done';
+  const inside = [...mounts, noSlurm, prepare, 'exec sh -s'].join(' && ');
+  let version = 0;
+
+  /** Runs it in the host's namespaces; rejects where it does not end with 0. */
+  function run(script: string): Promise<string> {
+    const args = ['-m', '-u', '-p', '-f', '--kill-child', '--mount-proc', 'sh', '-c', inside];
+    return new Promise((resolve, reject) => {
+      const child = spawn('unshare', args, {
+        timeout: limit(60_000),
+        env: { PATH: '/usr/sbin:/usr/bin:/sbin:/bin' },
+      });
+      let out = '';
+      let err = '';
+      child.stdout.setEncoding('utf8').on('data', (part: string) => {
+        out += part;
+      });
+      child.stderr.setEncoding('utf8').on('data', (part: string) => {
+        err += part;
+      });
+      child.stdin.on('error', () => {});
+      child.stdin.end(script);
+      child.once('close', (status) =>
+        status === 0 ? resolve(out) : reject(new Error(`it ended with ${status}: ${out}${err}`)),
+      );
+    });
+  }
+
+  const host = { address: 'local', nodes: [], roles: new Set(roles) };
+  const scope = { clusterId, organization: 'physics', settings: { ...slurm, ...settings } };
+  const script = (action: string, rows: readonly Row[]) =>
+    scriptOf([...hostRows(scope, host, action), ...rows]);
+
+  return {
+    ...{ directory, run },
+    /** The script that gives the host these people, for `run`. */
+    applying(accounts: readonly ManifestAccount[], rows: readonly Row[] = []) {
+      version += 1;
+      return script('apply', [['version', version, version, 0], ...accountRows(accounts, host), ...rows]);
+    },
+    async apply(accounts: readonly ManifestAccount[], rows: readonly Row[] = []): Promise<Facts> {
+      return readFacts(await run(this.applying(accounts, rows)), new Map());
+    },
+    observe: async () => readFacts(await run(script('observe', [])), new Map()),
+    release: async () => readFacts(await run(script('release', [['version', 0, 0, 0]])), new Map()),
+    shell: async (command: string) => (await run(command)).trim(),
+    file: (path: string) => readFileSync(join(directory, path), 'utf8'),
+    notes,
+    [Symbol.dispose]: () => own[Symbol.dispose](),
+  };
+}
