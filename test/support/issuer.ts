@@ -80,11 +80,11 @@ export async function startTestIssuer(
         aud: ['andromeda'],
         client_id: 'andromeda-cli',
         auth_time: at,
+        iat: at,
         ...claims,
       })
         .setProtectedHeader({ alg: 'ES256', kid: signer.kid })
         .setIssuer((claims.iss as string | undefined) ?? url)
-        .setIssuedAt(at)
         .setExpirationTime(at + lifetimeSeconds)
         .sign(signer.key);
     },

@@ -148,19 +148,32 @@ async function requireAccount(
     throw unauthorized('This sign-in is not bound to the account any more. Sign in again.');
   }
   requireActive(bound);
-  const endedAt = bound.signedOutAt === null ? Number.NEGATIVE_INFINITY : Date.parse(bound.signedOutAt);
+  if (bound.signedOutAt !== null) {
+    // The clock of another issuer may be ahead of ours, so that its tokens of the next minute may be earlier ones.
+    const aheadMs = isSignInOver ? 0 : clockToleranceMs;
+    requireSignInAfter(Date.parse(bound.signedOutAt) + aheadMs, claims, now());
+  }
+  if (await isSignInOver?.(userId, claims)) {
+    throw unauthorized('The password was changed since; sign in again.');
+  }
+}
+
+/** Throws `unauthorized` unless the token and its sign-in are later than the end of the person's sign-ins. */
+function requireSignInAfter(endedAt: number, claims: JWTPayload, now: number): void {
+  const beganAt = signedInAt(claims, now);
   // `iat` is in whole seconds: a token issued in the same second counts as issued before.
-  if ((claims.iat ?? 0) * 1000 <= endedAt) throw unauthorized('This sign-in was ended. Sign in again.');
+  if (claims.iat !== undefined && claims.iat * 1000 <= endedAt)
+    throw unauthorized('This sign-in was ended. Sign in again; if it was ended just now, in a minute.');
   // An older refresh token yields access tokens with a later `iat`.
-  const beganAt = signedInAt(claims, now());
   if (beganAt !== undefined && beganAt <= endedAt)
     throw new SignInRefusal(
       'too_old',
       'This sign-in was ended, and the issuer still goes on with it. Sign out at the issuer, and sign in again.',
     );
-  if (await isSignInOver?.(userId, claims)) {
-    throw unauthorized('The password was changed since; sign in again.');
-  }
+  if (claims.iat === undefined && beganAt === undefined)
+    throw unauthorized(
+      'Sign-ins were ended, and the token does not say when it was issued. Tell your operator: the issuer must send iat or auth_time.',
+    );
 }
 
 /**

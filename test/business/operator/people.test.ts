@@ -103,14 +103,25 @@ test('who left loses sign-in, memberships, grants, staff keys and SSH keys at on
   refused(await service.write(`/organizations/${org}/members`, add), 409, 'invalid_state');
 
   assert.equal((await change('bob', 'reactivate')).status, 200);
-  const ended = /^This sign-in was ended\. Sign in again\.$/;
-  refused(await service.business('/me', { token: before }), 401, ended);
+  const ended = /^This sign-in was ended\. Sign in again/;
+  const claims = JSON.parse(Buffer.from(before.split('.')[1] ?? '', 'base64url').toString());
+  const [now, { auth_time }] = [claims.exp - 550, claims];
+  const withTimes = (iat?: number, auth_time?: number) =>
+    service.issuer.token('bob', { iat, auth_time } as never, 500);
+  // The last is of an issuer whose clock is ahead.
+  const earlier = [before, await withTimes(now + 55, now + 55)] as const;
+  for (const token of earlier) refused(await service.business('/me', { token }), 401, ended);
   assert.equal(await findConsoleSession(store.read, 'a session'), undefined);
-  // Issuers say to the second when a token was issued.
-  service.advance(1_000);
-  const { auth_time } = JSON.parse(Buffer.from(before.split('.')[1] ?? '', 'base64url').toString());
-  const refreshed = await service.issuer.token('bob', { auth_time }, 510);
-  refused(await service.business('/me', { token: refreshed }), 401, /Sign out at the issuer, and sign in/);
+  service.advance(61_000);
+  for (const [token, why] of [
+    [earlier[1], ended],
+    [await service.issuer.token('bob', { auth_time }, 510), /Sign out at the issuer, and sign in/],
+    [await withTimes(undefined, auth_time), /Sign out at the issuer, and sign in/],
+    [await withTimes(), /the issuer must send iat or auth_time/],
+  ] as const)
+    refused(await service.business('/me', { token }), 401, why);
+  const undated = { token: await withTimes(undefined, now + 62) };
+  assert.equal((await service.business('/me', undated)).status, 200, 'an issuer without iat');
   const me = await service.business('/me', { token: await service.issuer.token('bob', {}, 500) });
   assert.deepEqual([me.status, me.body.memberships], [200, []]);
   const { keys } = (await service.business('/me/ssh-keys', { as: 'bob' })).body;
