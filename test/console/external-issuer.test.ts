@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { createIssuerClient, type IssuerClient } from '../../src/console/server/issuer-client.ts';
 import type { Sessions } from '../../src/console/server/sessions.ts';
-import { createSignInRoutes } from '../../src/console/server/sign-in.ts';
+import { createSignInRoutes, signOut } from '../../src/console/server/sign-in.ts';
 import { DomainError } from '../../src/domain/error.ts';
 import { createLogger } from '../../src/lib/log.ts';
 import { becomes, startTestApp } from '../support/app.ts';
@@ -131,6 +131,20 @@ test('an issuer that shows its refusal of `resource` itself is never sent it, an
   assert.equal(issuer.asked[0]?.get('scope'), 'openid email offline_access');
 });
 
+test('where `resource` is always sent, its refusal is one of the sign-in, also of one that was to go without', async () => {
+  await using lab = await start({}, { resourceParameter: 'always' });
+  const { issuer, url, signIn } = lab;
+  issuer.resourceRefusal = entraRefusals.AADSTS901002;
+  assert.equal((await signIn()).at, `${url}/signed-out?why=refused&to=%2Fkeys`);
+  const plain = await createCookieBrowser(url).follow(`${url}/sign-in?plain=`);
+  assert.equal(plain.url, `${url}/signed-out?why=refused`);
+  const { platformUrl } = lab.app;
+  assert.deepEqual(
+    issuer.asked.map((one) => one.get('resource')),
+    [platformUrl, platformUrl],
+  );
+});
+
 test('the console shows its secret as the issuer takes it, and in a form where Basic encodes it', async () => {
   for (const [methods, way] of [
     [undefined, 'Basic'],
@@ -250,7 +264,7 @@ test('while the issuer is away, who navigates is shown a page that says so, and 
   const away = async () => {
     throw new DomainError('integration_unavailable', 'away');
   };
-  const routes = createSignInRoutes({
+  const options = {
     url: 'http://127.0.0.1',
     issuer: { begin: away, end: () => new Promise(() => {}) } as unknown as IssuerClient,
     sessions: {
@@ -264,10 +278,11 @@ test('while the issuer is away, who navigates is shown a page that says so, and 
     log: createLogger('silent'),
     now: Date.now,
     uptime: () => performance.now(),
-  });
+  };
+  const routes = createSignInRoutes(options);
   const server = createServer((request, response) => {
     const url = new URL(request.url ?? '', 'http://console.invalid');
-    if (request.method === 'POST') void routes.signOut(request, response, '127.0.0.1');
+    if (request.method === 'POST') void signOut(options, request, response, '127.0.0.1');
     else void routes.begin(request, response, url, '127.0.0.1');
   });
   const at = `http://127.0.0.1:${await listening(server)}`;

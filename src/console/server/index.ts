@@ -30,7 +30,7 @@ import { type Files, sendFile } from './files.ts';
 import { requireOwnPage, sendError, setPageHeaders } from './headers.ts';
 import { createIssuerClient, type IssuerClientOptions } from './issuer-client.ts';
 import { createSessions, isOver, type Sessions } from './sessions.ts';
-import { createSignInRoutes, type SignInOptions } from './sign-in.ts';
+import { createSignInRoutes, type SignInOptions, signOut } from './sign-in.ts';
 
 export interface ConsoleOptions extends Omit<RoutesOptions, 'issuer' | 'sessions' | 'events'> {
   issuer: Omit<IssuerClientOptions, 'redirectUri' | 'signedOutUri' | 'now'>;
@@ -107,7 +107,7 @@ function createRoutes(options: RoutesOptions): RequestListener {
     const address = clientAddress(proxies, request);
     setPageHeaders(response);
     if (path.startsWith('/api/')) return callApi(options, request, response);
-    if (method === 'POST' && path === '/sign-out') return signIn.signOut(request, response, address);
+    if (method === 'POST' && path === '/sign-out') return signOut(options, request, response, address);
     if (path === '/session' || path === '/sessions' || path.startsWith('/sessions/')) {
       return answerSession(options, request, response, path);
     }

@@ -10,6 +10,8 @@ export interface IssuerClientOptions {
   clientSecret: string;
   scopes: readonly string[];
   target?: Target;
+  /** Sign-ins never go on without the target. */
+  isTargetRequired?: boolean;
   /** Calls the issuer's endpoints: over HTTP, or in this process where the issuer is a part of it. */
   fetch: typeof fetch;
   redirectUri: string;
@@ -42,7 +44,9 @@ export interface SignInChecks {
 
 export interface IssuerClient {
   /** Returns the issuer's URL for the browser, and the checks to keep until it returns. `maxAgeMs` as in `SignInChecks`. */
-  begin(maxAgeMs: number | undefined, target?: Target): Promise<{ url: string; pending: SignInChecks }>;
+  begin(maxAgeMs: number | undefined, isPlain: boolean): Promise<{ url: string; pending: SignInChecks }>;
+  /** Whether the issuer refused the target in the callback's URL, and the sign-in may begin again without it. */
+  isTargetRefused(callback: URL, pending: SignInChecks): boolean;
   /** Exchanges the code in the callback's URL for tokens. Throws `unauthorized` for an invalid code. */
   finish(callback: URL, pending: SignInChecks): Promise<Tokens>;
   /** Refreshes the tokens. Throws `unauthorized` where the issuer refuses. */
@@ -66,8 +70,16 @@ export function createIssuerClient(options: IssuerClientOptions): IssuerClient {
   }
 
   return {
-    begin: async (maxAgeMs, target = options.target) =>
-      authorize(await open(), options, { maxAgeMs, target }),
+    async begin(maxAgeMs, isPlain) {
+      const target = isPlain && !options.isTargetRequired ? {} : options.target;
+      return authorize(await open(), options, { maxAgeMs, target });
+    },
+    // `invalid_target` refuses this resource only, but at Entra ID any (AADSTS9010010).
+    isTargetRefused({ searchParams }, { target }) {
+      const refusal = `${searchParams.get('error')} ${searchParams.get('error_description')}`;
+      const isRefused = target?.resource !== undefined && /^(invalid_request |\w+ AADSTS)/.test(refusal);
+      return isRefused && !options.isTargetRequired;
+    },
     finish: async (callback, pending) => exchange(await open(), callback, pending, options.now()),
     async refresh(refreshToken, target) {
       const opened = await open();

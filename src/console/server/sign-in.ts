@@ -45,12 +45,12 @@ export function createSignInRoutes(options: SignInOptions) {
   return {
     /** Redirects to the issuer. A browser that is signed in goes straight to its page, unless it must sign in anew. */
     async begin(request: IncomingMessage, response: ServerResponse, asked: URL, address: string) {
-      const { to, anew, target } = wantedAt(asked);
+      const { to, anew, isPlain } = wantedAt(asked);
       if (isTooSoon(response, address)) return fail(response, 'busy', to);
       try {
         // Another tab has completed a sign-in.
         if (!anew && (await isAuthorized(sessions.of(request)))) return redirect(response, to);
-        const { url, pending } = await issuer.begin(await maxAgeMs(), target);
+        const { url, pending } = await issuer.begin(await maxAgeMs(), isPlain);
         redirect(response, url, travels.begin(request, { ...pending, to, anew }));
       } catch (error) {
         log.warn('console.sign_in.failed', { address, error });
@@ -67,7 +67,8 @@ export function createSignInRoutes(options: SignInOptions) {
         const isOpen = !found?.away.anew && (await isAuthorized(sessions.of(request)));
         if (isOpen) return redirect(response, to, found?.removal);
         if (!found) throw new SignInRefusal('again', 'This browser did not start a sign-in here.');
-        if (isTargetRefused(url, found.away)) return redirect(response, plainAt(found.away), found.removal);
+        if (issuer.isTargetRefused(url, found.away))
+          return redirect(response, plainAt(found.away), found.removal);
         const tokens = await issuer.finish(new URL(`/sign-in/callback${url.search}`, own), found.away);
         const from = { address, program: (request.headers['user-agent'] ?? '').slice(0, 200) };
         const { userId, cookie: session } = await sessions.create(tokens, from);
@@ -78,27 +79,28 @@ export function createSignInRoutes(options: SignInOptions) {
         fail(response, reasonOf(error), to, found?.removal);
       }
     },
-    async signOut(request: IncomingMessage, response: ServerResponse, address: string) {
-      requireOwnPage(request);
-      const ended = await sessions.end(request);
-      if (ended) log.info('console.signed_out', { address, userId: ended.userId });
-      response.setHeader('Set-Cookie', sessions.removal());
-      sendJson(response, 200, { url: (ended && (await endAtIssuer(issuer, ended.tokens))) ?? '/signed-out' });
-    },
   };
 }
 
-/** `/in` is for people whose access lapsed for want of a sign-in: it always begins a new one. */
-function wantedAt({ pathname, searchParams }: URL): Pick<PendingSignIn, 'to' | 'anew' | 'target'> {
-  const target = searchParams.has('plain') ? {} : undefined;
-  if (pathname === '/in') return { to: '/signed-in', anew: true, target };
-  return { to: pathOfOurs(searchParams.get('to')), anew: false, target };
+/** Ends the session of a browser, and answers with the page that ends its sign-in at the issuer. */
+export async function signOut(
+  { issuer, sessions, log }: SignInOptions,
+  request: IncomingMessage,
+  response: ServerResponse,
+  address: string,
+): Promise<void> {
+  requireOwnPage(request);
+  const ended = await sessions.end(request);
+  if (ended) log.info('console.signed_out', { address, userId: ended.userId });
+  response.setHeader('Set-Cookie', sessions.removal());
+  sendJson(response, 200, { url: (ended && (await endAtIssuer(issuer, ended.tokens))) ?? '/signed-out' });
 }
 
-/** Whether the issuer takes no `resource` at all. `invalid_target` refuses this one only, but at Entra ID any (AADSTS9010010). */
-function isTargetRefused({ searchParams }: URL, { target }: PendingSignIn): boolean {
-  const refusal = `${searchParams.get('error')} ${searchParams.get('error_description')}`;
-  return target?.resource !== undefined && /^(invalid_request |\w+ AADSTS)/.test(refusal);
+/** `/in` is for people whose access lapsed for want of a sign-in: it always begins a new one. */
+function wantedAt({ pathname, searchParams }: URL) {
+  const isPlain = searchParams.has('plain');
+  if (pathname === '/in') return { to: '/signed-in', anew: true, isPlain };
+  return { to: pathOfOurs(searchParams.get('to')), anew: false, isPlain };
 }
 
 /** The path of the same sign-in without the parameter `resource`. */

@@ -30,6 +30,7 @@ export function startConsole(parts: ConsoleParts): Console {
       // Tokens of the embedded issuer are all for the platform.
       target:
         issuer.handle || identity.resourceParameter === 'never' ? {} : { resource: config.platform.url },
+      isTargetRequired: identity.resourceParameter === 'always',
       // The embedded issuer's address may be one that only people can reach.
       fetch: issuer.handle ? fetchWithin(issuer.handle) : fetch,
     },

@@ -75,7 +75,7 @@ const identitySchema = section({
   secondFactor: oneOf('none', 'staff', 'all'),
   trustEmail: list(text, { minItems: 1 }),
   // Whether the console requests an audience (RFC 8707); `auto`: until refused. Clients always do: a platform must keep it on.
-  resourceParameter: oneOf('auto', 'never'),
+  resourceParameter: oneOf('auto', 'always', 'never'),
 });
 const schema = section({
   dataDir: text,
