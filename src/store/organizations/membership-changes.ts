@@ -146,8 +146,8 @@ function noMember() {
 }
 
 /**
- * Changes what one side gave a person, and makes their membership what both give: none where neither does. A last
- * owner keeps that role, marked as of rules, where rules have a part in it; without them it throws `invalid_state`.
+ * Changes what one side gave a person, and makes their membership what both give: none where neither does. Whom rules no
+ * longer make the last owner keeps that role, marked as of rules; a change by hand throws `invalid_state` there.
  */
 export async function settleMembership(
   tx: Tx,
@@ -157,8 +157,9 @@ export async function settleMembership(
 ): Promise<{ before: HeldRole | undefined; after: HeldRole | undefined; isKept: boolean }> {
   const before = combined(known.byHand, known.byRules);
   const { byHand, byRules: gift } = { ...known, ...change };
+  const isByHand = 'byHand' in change;
   const isKept =
-    (known.byRules ?? gift) !== undefined &&
+    !isByHand &&
     before?.role === 'owner' &&
     combined(byHand, gift)?.role !== 'owner' &&
     (await isLastOwner(tx.db, member));
@@ -167,7 +168,6 @@ export async function settleMembership(
   const joined = await makeSo(tx, member, before, after);
   if (after) {
     // Permissions that ended by themselves stay in the ledger until their side changes.
-    const isByHand = 'byHand' in change;
     await updateHoldings(
       tx,
       member,
