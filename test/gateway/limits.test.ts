@@ -216,6 +216,25 @@ describe('limits', { skip: whyNot }, () => {
     assert.deepEqual([refused().length, sums[0]?.logins], [21, 4]);
   });
 
+  test('scans of host keys and of ports, which ask for no login, are a line a source, and their number', async () => {
+    const lab = await openLab();
+    const port = String(lab.gateway.port);
+    const keys = await finished(lab.start('ssh-keyscan', ['-t', 'ed25519', '-p', port, '127.0.0.1']));
+    assert.match(keys.out, /ssh-ed25519/);
+    (await silent(lab, 1, 3, 3)).end();
+    await becomes(() => lab.gateway.connections, 0);
+    await lab.close();
+    const of = lab.events.filter(
+      ({ reason, remoteAddress }) => reason === 'no login' && remoteAddress !== '127.0.3.1',
+    );
+    assert.deepEqual(
+      of.map(({ remoteAddress, source, connections }) => `${remoteAddress ?? source} ${connections ?? 1}`),
+      ['127.0.0.1 1', '127.0.2.1 1', '127.0.2.1 2'],
+    );
+    assert.match(`${of[0]?.detail}`, /^OpenSSH/);
+    assert.equal(of[1]?.detail, 'said nothing');
+  });
+
   test('a client that waits too long in line gets the reason, and one that says nothing leaves its place to the next', async () => {
     for (const limits of [{ queueMs: 500, helloMs: 60_000 }, { helloMs: 500 }]) {
       await using lab = await openLab({ unauthenticatedPerSource: 1, ...limits });

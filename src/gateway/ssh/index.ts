@@ -24,7 +24,7 @@ import {
 } from './decision.ts';
 import type { GatewayEvent } from './events.ts';
 import { defaultLimits, type GatewayLimits } from './limits.ts';
-import { Admission, type Refusal, tooMany } from './login/admission.ts';
+import { Admission, noLogin, type Refusal, tooMany } from './login/admission.ts';
 import { refuseConnection } from './login/refuse-connection.ts';
 import { printable } from './relay/policy.ts';
 import { Session, type SessionContext } from './relay/session.ts';
@@ -73,6 +73,10 @@ const restarting: Refusal = {
 /** Refused logins of a source that are logged one by one before they are summed up: enough for a person with a few keys. */
 const loggedLogins = 20;
 
+function levelOf(reason: string) {
+  return reason === noLogin.reason ? 'info' : 'warn';
+}
+
 export async function startGateway(options: GatewayOptions): Promise<Gateway> {
   const gateway = new Gateway(options);
   await gateway.listen();
@@ -105,7 +109,7 @@ export class Gateway {
     this.#admission = new Admission(this.#limits);
     const { log } = options;
     this.#refusals = createRefusalTally(1, (source, reason, connections) =>
-      log.warn('gateway.connections.refused', { source, reason, connections }),
+      log[levelOf(reason)]('gateway.connections.refused', { source, reason, connections }),
     );
     this.#refusedLogins = createRefusalTally(loggedLogins, (source, reason, logins) =>
       log.info('gateway.logins.refused', { source, reason, logins }),
@@ -294,7 +298,8 @@ export class Gateway {
 
   #countRefusal(remoteAddress: string, { reason, detail }: Refusal): void {
     const of = { remoteAddress, reason, ...(detail !== undefined && { detail: printable(detail, 300) }) };
-    if (this.#refusals.count(remoteAddress, reason)) this.#options.log.warn('gateway.connection.refused', of);
+    const { log } = this.#options;
+    if (this.#refusals.count(remoteAddress, reason)) log[levelOf(reason)]('gateway.connection.refused', of);
   }
 
   /** At most half of `unconfirmedMs`: a failed recheck must be noticed before the session has to end. */

@@ -30,6 +30,9 @@ export const tooMany: Refusal = {
   text: 'Too many logins at once. Please try again in a minute.',
 };
 
+/** Of a scan, or a health check: it leaves without a login. */
+export const noLogin: Refusal = { reason: 'no login', text: '' };
+
 export const maxHandshakeWaitMs = 10_000;
 
 /** A source stays known at least this long after a login. */

@@ -35,6 +35,8 @@ export interface UserAuthOptions {
   /** How long the answer to a failure is delayed. The proof of a right key is never delayed. */
   failureMs(): number;
   onRefused(attempt: Partial<Attempt>, refused: Refused): void;
+  /** The client has left and asked for no login. */
+  onNoLogin(software: string): void;
   onFault(reason: number, text: string): void;
 }
 
@@ -105,11 +107,12 @@ export class UserAuth {
     };
   }
 
-  /** Reports a client that has no key: it leaves when it knows the methods, and no other event shows that. */
+  /** Reports a scan, or a client that has no key: it leaves when it knows the methods, and no other event shows that. */
   #onLeft() {
     const loginName = this.#loginName;
+    const { client, remoteAddress, onRefused, onNoLogin } = this.#options;
+    if (loginName === undefined) onNoLogin(client.software || 'said nothing');
     if (this.#hasTried || loginName === undefined) return;
-    const { client, remoteAddress, onRefused } = this.#options;
     const detail = printable(`${client.software}: only "none" was tried`);
     onRefused({ loginName, remoteAddress }, { reason: 'no_key', isGuess: false, detail });
   }

@@ -12,7 +12,7 @@ import { type Attempt, type Authorize, isSameLogin, type Route, type Subject } f
 import { createUses, type GatewayEvent } from '../events.ts';
 import { type EnteredJob, openNode } from '../job/job-login.ts';
 import type { GatewayLimits } from '../limits.ts';
-import type { Admission, Refusal } from '../login/admission.ts';
+import { type Admission, noLogin, type Refusal } from '../login/admission.ts';
 import { createLapseWarnings, duration, LoginTime } from '../login/login-time.ts';
 import { asRefusal } from '../login/refuse-connection.ts';
 import { type Refused, UserAuth } from '../login/user-auth.ts';
@@ -151,6 +151,7 @@ export class Session {
       onWait: (userId) => this.#loginTime.wait(userId),
       onProven: (attempt, route) => this.#onProven(attempt, route),
       onRefused: (attempt, refused) => this.#onRefused(attempt, refused),
+      onNoLogin: (detail) => this.#context.onRefused(remoteAddress, { ...noLogin, detail }),
       onFault: (reason, text) => {
         this.#client.close(reason, text, limits.lingerMs);
         this.#finish(text);
