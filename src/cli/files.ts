@@ -2,13 +2,14 @@
  * Files: reads people's YAML, with errors that name the line; and replaces files atomically: a reader sees the old or the new
  * content, never a part, also after a crash.
  */
+
 import { randomUUID } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { open, realpath, rename, rm } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { escapeControls } from '../domain/text.ts';
 import { commandIo } from '../lib/command-io.ts';
-import { messageOf } from '../lib/error-message.ts';
+import { fileReason, messageOf } from '../lib/error-message.ts';
 import { failure } from './exit.ts';
 import { isObject } from './net/request.ts';
 
@@ -26,7 +27,7 @@ export async function readInput(file: string): Promise<string> {
       if (size > maxInput) throw new Error(`it is larger than ${maxInput / 2 ** 20} MiB`);
     }
   } catch (error) {
-    throw failure(`${file} cannot be read: ${reasonOf(error as NodeJS.ErrnoException)}.`, error);
+    throw failure(`${file} cannot be read: ${fileReason(error)}.`, error);
   }
   return Buffer.concat(chunks).toString('utf8');
 }
@@ -37,13 +38,10 @@ export async function readYaml(file: string): Promise<Record<string, unknown>> {
 }
 
 export async function parseYaml(text: string, file: string): Promise<Record<string, unknown>> {
-  const { parseDocument } = await import('yaml');
-  const document = parseDocument(text);
-  const [problem] = document.errors;
-  if (problem) {
-    const { line, col } = problem.linePos?.[0] ?? { line: 1, col: 1 };
-    throw failure(`${file}:${line}:${col}: ${problem.message.split(' at line')[0]}.`);
-  }
+  const { parseLines, yamlFault } = await import('../lib/yaml-lines.ts');
+  const { document } = parseLines(file, text);
+  const fault = yamlFault(document);
+  if (fault) throw failure(`${file}${fault}`);
   const value = toValue(file, document) ?? {};
   if (!isObject(value)) throw failure(`${file}: this is not a map of keys and values.`);
   return value;
@@ -71,15 +69,6 @@ function toValue(file: string, document: { toJS(): unknown }): unknown {
   }
 }
 
-export function reasonOf({ code, message }: NodeJS.ErrnoException): string {
-  const reasons: Record<string, string> = {
-    ENOENT: 'there is no such file',
-    EISDIR: 'it is a directory',
-    EACCES: 'you may not',
-  };
-  return reasons[code ?? ''] ?? code ?? message;
-}
-
 /**
  * Writes `text` to `path`, readable only by its owner. If `path` is a link, its target is replaced. Throws `failed` with the
  * reason.
@@ -98,7 +87,7 @@ export async function writeAtomically(path: string, text: string, failed: string
     await replace(temporary, target);
   } catch (error) {
     await rm(temporary, { force: true });
-    throw failure(`${failed}: ${reasonOf(error as NodeJS.ErrnoException)}.`, error);
+    throw failure(`${failed}: ${fileReason(error)}.`, error);
   }
 }
 

@@ -33,12 +33,12 @@ export function issuerFault(error: unknown, here: string): SignInRefusal | undef
     const found = shownClaim(claim ? claims['iss'] : body['issuer']);
     return refusal('issuer', `The issuer calls itself ${found}; expected was ${shownClaim(expected)}.`);
   }
-  if (claim !== 'aud') return undefined;
-  const found = shownClaim(claims['aud']);
-  return refusal(
-    'audience',
-    `The ID token of the issuer is for ${found}; expected was ${shownClaim(expected)}.`,
-  );
+  if (claim !== 'aud' && claim !== 'azp') return undefined;
+  const wanted =
+    expected === undefined
+      ? 'which of them asked is not said: have the issuer name one alone, or add azp'
+      : `expected was ${shownClaim(expected)}`;
+  return refusal('audience', `The ID token of the issuer is for ${shownClaim(claims[claim])}; ${wanted}.`);
 }
 
 /** The values of a claim, for a sentence. */

@@ -8,6 +8,21 @@ export function parseLines(file: string, text: string) {
   return { document, at };
 }
 
+/** `:line:column: fault`, for the first fault of a document; undefined for none. `isSecret`: it must not be quoted. */
+export function yamlFault(
+  { errors: [fault] }: Pick<Document, 'errors'>,
+  isSecret = false,
+): string | undefined {
+  if (!fault) return undefined;
+  const { line, col } = fault.linePos?.[0] ?? { line: 1, col: 1 };
+  const what = isSecret ? '' : `: ${fault.message.split(' at line')[0]}`;
+  const sentence =
+    fault.code === 'MULTIPLE_DOCS'
+      ? 'a second document begins here (---), and a file can have one only. Make another file of it'
+      : `not readable as YAML${what}`;
+  return `:${line}:${col}: ${sentence}.`;
+}
+
 /** `file:line` of the node at a path, or of the deepest part of the path that exists; just the file where none does. */
 export function lineOf(file: string, text: string, path: readonly (string | number)[]): string {
   const { document, at } = parseLines(file, text);

@@ -227,6 +227,14 @@ test('an ID token that is refused is one plain sentence, and the tokens that cam
       /^The ID token of the issuer is for other; expected was andromeda-cli\.\n$/,
     ],
     [
+      { idClaims: { aud: ['andromeda-cli', 'other'] } },
+      /^The ID token of the issuer is for andromeda-cli, other; which of them asked is not said: .* add azp\.\n$/,
+    ],
+    [
+      { idClaims: { aud: ['andromeda-cli', 'other'], azp: 'other' } },
+      /^The ID token of the issuer is for other; expected was andromeda-cli\.\n$/,
+    ],
+    [
       { metadata: { issuer: `${url}/x` } },
       RegExp(`^The issuer calls itself ${url}/x; expected was ${url}/\\.\n$`),
     ],

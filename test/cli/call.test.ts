@@ -108,7 +108,10 @@ test('data is a value, a file or standard input, and is JSON unless said otherwi
 test('a body file that cannot be read is said, and nothing is sent', async (t) => {
   const { run, requests } = await signedIn(t);
   const { status, stderr } = await run(['call', '-d', '@/nowhere/x', 'business', 'POST', '/x']);
-  assert.deepEqual([status, stderr], [1, "The body cannot be read from '/nowhere/x': ENOENT.\n"]);
+  assert.deepEqual(
+    [status, stderr],
+    [1, "The body cannot be read from '/nowhere/x': there is no such file.\n"],
+  );
   assert.equal(requests.length, 0);
 });
 

@@ -37,7 +37,7 @@ export interface EnvironmentState {
   /** How far its clock is ahead, in seconds. */
   skew: number;
   /** What its ID tokens say besides, or otherwise. */
-  idClaims: { iss?: string; aud?: string };
+  idClaims: { iss?: string; aud?: string | string[]; azp?: string };
   /** What the device authorization endpoint says on top. */
   device: Record<string, unknown>;
 }

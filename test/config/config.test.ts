@@ -366,7 +366,7 @@ for (const [text, sentence] of refused) {
 }
 
 test('refused: a TLS file that cannot be read', () => {
-  const message = `${file}:1: platform.tls.cert: cannot read ${join(directory.path, 'none.pem')} (ENOENT).`;
+  const message = `${file}:1: platform.tls.cert: cannot read ${join(directory.path, 'none.pem')}: there is no such file.`;
   assert.throws(() => read('platform: { tls: { cert: none.pem, key: key.pem } }'), { message });
 });
 
@@ -429,7 +429,7 @@ const unreadable: [string, RegExp][] = [
   ['platform: {\nbusiness: [\n', /:\d+:\d+: not readable as YAML: /],
   ['dataDir: a\ndataDir: b\n', /andromeda\.yaml:2:1: not readable as YAML: Map keys must be unique/],
   ['platform:\n\tlisten: x\n', /andromeda\.yaml:2:1: not readable as YAML: /],
-  ['dataDir: a\n---\ndataDir: b\n', /not readable as YAML: /],
+  ['dataDir: a\n---\ndataDir: b\n', /andromeda\.yaml:2:1: a second document begins here \(---\)/],
   ['dataDir: a\nbusiness:\n  url: "a\\0b"\n', /andromeda\.yaml:3: this text has a NUL character/],
   ['dataDir: "a\\ud83d"\n', /andromeda\.yaml:1: this text has .* half of a surrogate/],
   ['dataDir: *a\n', /not readable as YAML: Unresolved alias/],

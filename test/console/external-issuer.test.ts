@@ -171,6 +171,8 @@ test('a refused sign-in says why: the address, the audience, the clock, another 
     ['no_address', { access: { sub: 'new', email_verified: false }, id: { sub: 'new' } }, 0],
     ['scope', { access: { sub: 'new', email: undefined }, id: { sub: 'new' } }, 0],
     ['audience', { access: { aud: ['another'] } }, 0],
+    ['audience', { id: { aud: ['andromeda-console', 'other'] } }, 0],
+    ['audience', { id: { aud: ['andromeda-console', 'other'], azp: 'other' } }, 0],
     ['clock', {}, 300],
     ['clock', {}, -700],
     ['issuer', { id: { iss: `${issuer.url}/` } }, 0],

@@ -73,6 +73,7 @@ const pair = generateKeyPairSync('ed25519');
 const rsaPair = generateKeyPairSync('rsa', { modulusLength: 2048 });
 const bodyOf = (one: KeyObject, type: 'pkcs1' | 'pkcs8') =>
   one.export({ format: 'pem', type }).toString().split('\n').slice(1, -2).join('\n');
+const pemOf = (one: KeyObject) => one.export({ format: 'pem', type: 'spki' }).toString();
 const refused: [string, string, RegExp][] = [
   ['nothing', '', /empty/],
   ['white space', ' \n\t', /empty/],
@@ -89,7 +90,10 @@ const refused: [string, string, RegExp][] = [
   ['options before the key', `from="10.0.0.0/8" ${key}`, /options of authorized_keys, does not hold/],
   ['a command before the key', `command="/bin/sh -c x",no-pty ${key} me`, /Send the key alone/],
   ['options before an RSA key', 'no-pty ssh-rsa AAAAB3NzaC1yc2E', /Send the key alone/],
-  ['the base64 alone', base64, /Only Ed25519/],
+  ['the base64 alone', base64, /The type of the key is missing.*: ssh-ed25519 AAAA/],
+  ['the base64 and a comment', `${base64} ada@laptop`, /The type of the key is missing/],
+  ['a public key in PEM', pemOf(pair.publicKey), /not in OpenSSH’s format.*ssh-keygen -y/],
+  ['a public RSA key in PEM', pemOf(rsaPair.publicKey), /not in OpenSSH’s format/],
   ['the type alone', 'ssh-ed25519', /not readable/],
   ['base64 with a wrong character', `ssh-ed25519 ${base64.slice(0, 20)}!${base64.slice(21)}`, /not read/],
   ['base64 written for addresses', `ssh-ed25519 ${base64.slice(0, 60)}-_${base64.slice(62)}`, /not readable/],

@@ -180,7 +180,7 @@ testAsRoot('a backup that is not this user’s to read is named, not the data di
     ...nobody,
     cwd: place.path,
   });
-  assert.deepEqual([status, stderr], [1, `andromeda: ${file} cannot be read: EACCES.\n`]);
+  assert.deepEqual([status, stderr], [1, `andromeda: ${file} cannot be read: this account may not.\n`]);
 });
 
 testAsRoot('the data directory of another account is theirs to back up', async () => {

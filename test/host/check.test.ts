@@ -83,7 +83,7 @@ test('a setting that is none, and a file that is not there, are one line', async
   assert.equal(status, 1);
   assert.match(
     lines.join(),
-    /^wrong {2}settings +\S+\/andromeda\.yaml:\d+: platform\.tls\.cert: cannot read .*chain\.pem \(ENOENT\)/,
+    /^wrong {2}settings +\S+\/andromeda\.yaml:\d+: platform\.tls\.cert: cannot read .*chain\.pem: there is no such file/,
   );
   assert.match((await check(`${file}.no`)).lines.join(), /^wrong {2}settings .* there is no such file\.$/);
 });
@@ -363,7 +363,7 @@ testAsRoot('root looks with the eyes of the account that the service runs as', a
   chownSync(join(path, 'data'), 65534, 65534);
   const first = asProcess(file);
   assert.equal(first.status, 1);
-  assert.match(first.stdout, /^wrong {2}settings +Cannot read \S+andromeda\.yaml: EACCES\.$/m);
+  assert.match(first.stdout, /^wrong {2}settings +Cannot read \S+andromeda\.yaml: this account may not\.$/m);
   chownSync(file, 65534, 65534);
   assert.equal(asProcess(file).status, 0);
 });
@@ -380,7 +380,7 @@ test('a person whose client runs on the service’s host, and who may not read i
     env: { PATH: process.env['PATH'], XDG_STATE_HOME: join(path, 'none') },
   });
   assert.match(run.stdout + run.stderr, /^wrong +address +None is known for the profile 'default'\.$/m);
-  assert.doesNotMatch(run.stdout + run.stderr, /EACCES/);
+  assert.doesNotMatch(run.stdout + run.stderr, /EACCES|this account may not/);
 });
 
 test('admin bootstrap finds the installation by itself, as the other commands of the host do', async (t) => {

@@ -328,7 +328,7 @@ test('refused in words: a service that runs, no database named, no key, one kind
   assert.equal(started.status, 78, started.err);
   assert.match(
     `${started.out}${started.err}`,
-    /is empty, and .*andromeda\.db has the installation of before\. Copy it: andromeda migrate --from sqlite --to postgres\. .*move .*andromeda\.db away/,
+    /has no people yet, and .*andromeda\.db has the installation of before\. Copy it: andromeda migrate --from sqlite --to postgres\. .*move .*andromeda\.db away/,
   );
   assert.match(
     (await migrate('postgres', at('sqlite.yaml'))).err,

@@ -263,7 +263,7 @@ test('check and doctor say what a shared database lacks, and what is in it that 
   await alone.close();
   assert.match(
     (await findingsOf(other)).join('\n'),
-    /^wrong database The database .* is empty, and .*andromeda\.db has the installation of before\. Copy it/m,
+    /^wrong database The database .* has no people yet, and .*andromeda\.db has the installation of before\. Copy it/m,
   );
   await start(one.file);
   await stop(one.file);
@@ -279,7 +279,7 @@ test('check and doctor say what a shared database lacks, and what is in it that 
   writeFileSync(wrong, readFileSync(one.file, 'utf8').replace(schema, `${schema}_wrong`));
   assert.match(
     (await findingsOf(wrong)).join('\n'),
-    /^wrong database The database .* is empty, and the one that was served from .*one had an installation/m,
+    /^wrong database The database .* has no people yet, and the one that was served from .*one had an installation/m,
   );
   const change = (sql: string) => postgres.query(`set search_path to ${schema}; ${sql}`);
   await change('drop trigger audit_entries_remain on audit_entries; create table guests (id bigint)');

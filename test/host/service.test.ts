@@ -161,7 +161,7 @@ test('a copy that cannot be read or is not whole, and a disk without room for it
     chmodSync(directory.path, 0o711);
     execFileSync('chown', ['-R', '65534:65534', dataDir]);
     chownSync(copy, 0, 0);
-    const unreadable = { refusal: `${copy} cannot be read: EACCES. Nothing was changed.` };
+    const unreadable = { refusal: `${copy} cannot be read: this account may not. Nothing was changed.` };
     assert.deepEqual(await inspect(), unreadable);
     chownSync(copy, 65534, 65534);
     chownSync(dirname(copy), 0, 0);

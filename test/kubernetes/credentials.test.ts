@@ -96,7 +96,7 @@ test('what cannot be used is refused in words that hold no secret', async () => 
     [{ kubeconfig: join(directory.path, 'none') }, /Cannot read .*none: there is no such file/],
     [
       { kubeconfig: file('bad', `users: [{ token: ${secret}`) },
-      /bad(:\d+)?: it cannot be read as a kubeconfig/,
+      /bad(:\d+:\d+: not readable as YAML\.|: it cannot be read as a kubeconfig)/,
     ],
     [{ kubeconfig: file('kc6', kubeconfig({}, { token: secret })), context: 'x' }, /it has no context x/],
     [{ kubeconfig: file('kc', kubeconfig({}, { token: secret })), context: 'one' }, /names no user/],

@@ -1,8 +1,10 @@
 /** `andromeda call`: sends one request; prints the body to stdout, or one line to stderr. */
+
 import { readFile } from 'node:fs/promises';
 import { buffer as readAll } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import { commandIo } from '../../lib/command-io.ts';
+import { fileReason } from '../../lib/error-message.ts';
 import { type EnvironmentOptions, selectEnvironment } from '../environment.ts';
 import { failure, usage } from '../exit.ts';
 import { describeTransport, readText, urlAt } from '../net/request.ts';
@@ -99,7 +101,7 @@ async function readData(value: string): Promise<Buffer> {
   if (value === '@-') return readAll(commandIo().stdin);
   const path = value.slice(1);
   return readFile(path).catch((error: NodeJS.ErrnoException) => {
-    throw failure(`The body cannot be read from '${path}': ${error.code ?? error.message}.`, error);
+    throw failure(`The body cannot be read from '${path}': ${fileReason(error)}.`, error);
   });
 }
 

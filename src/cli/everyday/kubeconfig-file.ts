@@ -3,13 +3,16 @@
  * kubeconfig names a program that kubectl runs, so one from a server is accepted only in the contract's form ("GET
  * /clusters/{clusterId}/kubeconfig") and with the arguments of a sign-in.
  */
+
 import { mkdir, readFile, readlink, realpath } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { isMap, isNode, isSeq, parse, parseDocument, stringify, YAMLSeq } from 'yaml';
 import { isUuid } from '../../domain/id.ts';
+import { fileReason } from '../../lib/error-message.ts';
+import { yamlFault } from '../../lib/yaml-lines.ts';
 import { failure } from '../exit.ts';
-import { reasonOf, writeAtomically } from '../files.ts';
+import { writeAtomically } from '../files.ts';
 import { isObject, withoutSlash } from '../net/request.ts';
 import { exclusively } from '../session/lock.ts';
 
@@ -139,7 +142,7 @@ export async function mergeKubeconfig(
   return exclusively(`${target}.lock`, async () => {
     const text = await readFile(target, 'utf8').catch((error: NodeJS.ErrnoException) => {
       if (error.code === 'ENOENT') return '';
-      throw failure(`${file} cannot be read: ${reasonOf(error)}.`, error);
+      throw failure(`${file} cannot be read: ${fileReason(error)}.`, error);
     });
     const { merged, isCurrent } = mergeText(text, added, { file, use, ...expected });
     await writeAtomically(target, merged, `${file} could not be written`);
@@ -167,10 +170,11 @@ function mergeText(
     .replaceAll('\r\n', '\n')
     .replace(/[^\n]$/, '$&\n');
   const document = readDocument(text);
-  const [problem] = document.errors;
   const there = meaningOf(text);
-  if (!isObject(there))
-    throw failure(`${file} is not a kubeconfig; nothing was written.${problem ? ` ${problem.code}` : ''}`);
+  if (!isObject(there)) {
+    const fault = yamlFault(document, true);
+    throw failure(`${file} is not a kubeconfig; nothing was written.${fault ? ` ${file}${fault}` : ''}`);
+  }
   const present = lists.flatMap((list) => itemsCalled(clusterId, there[list]));
   const users = itemsCalled(clusterId, there.users);
   if (present.length > 0 && !(users.length === 1 && isOurUser(users[0]?.user, issuer)))
@@ -186,8 +190,8 @@ function mergeText(
   const wanted = Object.entries(ours).filter(
     ([name, value]) => isEmpty || Array.isArray(value) || (isCurrent && name === 'current-context'),
   );
-  const merged =
-    attempt(editText, { before, text, wanted }) ?? attempt(editDocument, { before, text, wanted });
+  const given = { before, text, wanted };
+  const merged = attempt(editText, given) ?? attempt(editJson, given) ?? attempt(editDocument, given);
   if (merged === undefined)
     throw failure(
       `${file} cannot be added to without a change to what it holds; nothing was written. Name another file.`,
@@ -238,7 +242,13 @@ function withOurs(there: unknown, wanted: Edits): unknown {
   return all;
 }
 
-/** Fallback for `editText`: keeps comments, but not spaces. */
+/** JSON stays JSON, though kubectl reads either. */
+function editJson(text: string, wanted: Edits): string {
+  const [, indent = '    '] = /^\{\n([ \t]+)/.exec(text) ?? [];
+  return `${JSON.stringify(withOurs(JSON.parse(text), wanted), null, indent)}\n`;
+}
+
+/** Fallback for both: keeps comments, but not spaces. */
 function editDocument(text: string, wanted: Edits): string {
   const document = readDocument(isMap(readDocument(text).contents) ? text : `${text}{}\n`);
   if (isMap(document.contents) && document.contents.items.length === 0) document.contents.flow = false;

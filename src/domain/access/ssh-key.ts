@@ -85,6 +85,10 @@ function otherThanKey(text: string): string | undefined {
   }
   if (/BEGIN +SSH2 PUBLIC KEY/.test(text) && text.split('BEGIN').length === 2)
     return 'That is a public key of RFC 4716 whose lines BEGIN and END are not whole.';
+  if (text.startsWith('-----BEGIN'))
+    return 'That is not in OpenSSH’s format. Send the file that ends in .pub, or what `ssh-keygen -y -f FILE` prints of the private key.';
+  if (/^AAAA[\w+/]+=*(\s|$)/.test(text))
+    return 'The type of the key is missing in front of it. Send the whole line, as in the file that ends in .pub: ssh-ed25519 AAAA…';
   // Two keys pasted into one line: the second would be dropped as a comment and never work.
   if (/[\r\n]/.test(text) || /^\S+\s+AAAA\S*\s(.*\s)?AAAA[A-Za-z0-9+/]{40,}={0,2}(?!\S)/.test(text))
     return 'Send one public key on one line.';

@@ -2,6 +2,7 @@
  * Ed25519 public keys in SSH's format (RFC 8709), also those in security keys (OpenSSH, PROTOCOL.u2f): the blob, its
  * fingerprint, and verification of signatures.
  */
+
 import { createHash, createPublicKey, generateKeyPairSync, randomBytes, verify } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -15,6 +16,7 @@ import {
   sshFingerprint,
 } from '../../domain/access/ssh-key.ts';
 import { DomainError } from '../../domain/error.ts';
+import { fileReason } from '../error-message.ts';
 import { writeWhole } from '../whole-file.ts';
 import { sshString, WireReader } from './wire.ts';
 
@@ -139,7 +141,7 @@ function readKeyFile(file: string): string {
   try {
     return readFileSync(file, 'utf8');
   } catch (error) {
-    throw unusable(file, (error as NodeJS.ErrnoException).code ?? 'it cannot be read');
+    throw unusable(file, `it cannot be read: ${fileReason(error)}`);
   }
 }
 

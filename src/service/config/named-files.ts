@@ -1,7 +1,9 @@
 /** Files that settings name, with their content. Refusals are sentences that begin with the setting. */
+
 import { readFileSync, statSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import { DomainError } from '../../domain/error.ts';
+import { fileReason } from '../../lib/error-message.ts';
 
 export class NamedFiles {
   readonly file: string;
@@ -20,7 +22,7 @@ export class NamedFiles {
     try {
       return readFileSync(this.at(path));
     } catch (error) {
-      throw invalid(`${name}: cannot read ${this.at(path)} (${(error as NodeJS.ErrnoException).code}).`);
+      throw invalid(`${name}: cannot read ${this.at(path)}: ${fileReason(error)}.`);
     }
   }
 

@@ -1,9 +1,11 @@
 /** Reads a YAML file of settings against a JSON schema, with errors that a person can act on. */
+
 import { readFileSync } from 'node:fs';
 import { visit } from 'yaml';
 import { DomainError } from '../../domain/error.ts';
 import { storedText } from '../../domain/text.ts';
-import { findPath, parseLines } from '../../lib/yaml-lines.ts';
+import { fileReason } from '../../lib/error-message.ts';
+import { findPath, parseLines, yamlFault } from '../../lib/yaml-lines.ts';
 import type { Schema } from './schema.ts';
 import { listFaults } from './settings-faults.ts';
 
@@ -14,12 +16,8 @@ import { listFaults } from './settings-faults.ts';
  */
 export function readSettings<T>(file: string, schema: Schema<T>): T {
   const { document, at } = parseLines(file, readText(file));
-  const [problem] = document.errors;
-  if (problem) {
-    const { line, col } = problem.linePos?.[0] ?? { line: 1, col: 1 };
-    const message = problem.message.split(' at line')[0];
-    throw new DomainError('invalid_request', `${file}:${line}:${col}: not readable as YAML: ${message}`);
-  }
+  const fault = yamlFault(document);
+  if (fault) throw new DomainError('invalid_request', `${file}${fault}`);
   visit(document, {
     Scalar(_key, { value, range }) {
       if (typeof value !== 'string' || storedText(value) === value) return;
@@ -55,10 +53,7 @@ export function readText(file: string): string {
   try {
     return readFileSync(file, 'utf8');
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    const reason =
-      code === 'ENOENT' ? 'there is no such file' : code === 'EISDIR' ? 'it is a directory' : code;
-    throw new DomainError('invalid_request', `Cannot read ${file}: ${reason}.`, { cause: error });
+    throw new DomainError('invalid_request', `Cannot read ${file}: ${fileReason(error)}.`, { cause: error });
   }
 }
 

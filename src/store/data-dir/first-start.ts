@@ -66,7 +66,7 @@ function notCopied(name: string, file: string): DomainError {
   const both = existsSync(`${file}-wal`) ? `${file} and ${file}-wal` : file;
   return new DomainError(
     'invalid_state',
-    `The database ${name} is empty, and ${file} has the installation of before. Copy it: andromeda migrate --from sqlite --to postgres. To begin anew on purpose, move ${both} away first.`,
+    `The database ${name} has no people yet, and ${file} has the installation of before. Copy it: andromeda migrate --from sqlite --to postgres. To begin anew on purpose, move ${both} away first.`,
   );
 }
 
@@ -140,7 +140,7 @@ async function refuseOther(db: Kysely<Schema> | undefined, name: string, dataDir
   if (db && found === undefined && !(await isEmpty(db))) return;
   const state =
     found === undefined
-      ? `is empty, and the one that was served from ${dataDir} had an installation`
+      ? `has no people yet, and the one that was served from ${dataDir} had an installation`
       : `has another installation than the one that was served from ${dataDir}`;
   throw new DomainError(
     'invalid_state',

@@ -1,4 +1,5 @@
 /** Restores a data directory from a backup. */
+
 import {
   accessSync,
   constants,
@@ -14,6 +15,7 @@ import {
 } from 'node:fs';
 import { dirname, isAbsolute, join } from 'node:path';
 import { DomainError } from '../../domain/error.ts';
+import { fileReason } from '../../lib/error-message.ts';
 import { flush } from '../../lib/whole-file.ts';
 import { files } from '../engine/engine.ts';
 import { type CheckedBackup, checkBackup, readFiles, removeFiles } from './backup-file.ts';
@@ -97,8 +99,7 @@ function requireReadable(file: string): void {
     accessSync(file, constants.R_OK);
   } catch (error) {
     if (error instanceof DomainError) throw error;
-    const { code } = error as NodeJS.ErrnoException;
-    throw new DomainError('invalid_state', `${file} cannot be read: ${code}.`, { cause: error });
+    throw new DomainError('invalid_state', `${file} cannot be read: ${fileReason(error)}.`, { cause: error });
   }
 }
 

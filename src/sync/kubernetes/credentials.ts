@@ -1,4 +1,5 @@
 /** Reads a cluster's `kubernetes` section into its API server and our credentials, as kubectl would. */
+
 import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
@@ -6,6 +7,8 @@ import { promisify } from 'node:util';
 import { parseDocument } from 'yaml';
 import type { KubernetesSettings } from '../../domain/kubernetes/settings.ts';
 import { present } from '../../domain/present.ts';
+import { fileReason } from '../../lib/error-message.ts';
+import { yamlFault } from '../../lib/yaml-lines.ts';
 
 export interface Credentials {
   server: string;
@@ -103,12 +106,10 @@ function named({ server, certificateAuthority, ...files }: KubernetesSettings): 
 
 function readKubeconfig(file: string, asked: string | undefined) {
   const document = parseDocument(read(file));
-  const config: Kubeconfig | null = document.errors.length === 0 ? document.toJS() : null;
-  if (config === null || typeof config !== 'object') {
-    // The parser's message contains parts of the file, which may be a secret.
-    const line = document.errors[0]?.linePos?.[0].line;
-    throw new Error(`${file}${line === undefined ? '' : `:${line}`}: it cannot be read as a kubeconfig.`);
-  }
+  const fault = yamlFault(document, true);
+  const config: Kubeconfig | null = fault === undefined ? document.toJS() : null;
+  if (config === null || typeof config !== 'object')
+    throw new Error(`${file}${fault ?? ': it cannot be read as a kubeconfig.'}`);
   const name = asked ?? config['current-context'];
   const context = config.contexts?.find((one) => one.name === name)?.context;
   if (asked !== undefined && !context) throw new Error(`${file}: it has no context ${asked}.`);
@@ -198,7 +199,6 @@ function read(file: string): string {
   try {
     return readFileSync(file, 'utf8');
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    throw new Error(`Cannot read ${file}: ${code === 'ENOENT' ? 'there is no such file' : code}.`);
+    throw new Error(`Cannot read ${file}: ${fileReason(error)}.`);
   }
 }

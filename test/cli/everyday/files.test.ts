@@ -235,6 +235,7 @@ test('kubeconfig --merge keeps what a file means that it cannot add to byte by b
       assert.deepEqual(merged[name]?.filter((one) => !isOurs(one)) ?? [], known[name] ?? [], what);
       if (merged[name]) assert.equal(merged[name].filter(isOurs).length, 1, what);
     }
+    if (what === 'JSON') assert.deepEqual(JSON.parse(after), expected);
     await run(['kubeconfig', 'gamma', '--merge', file, '--use']);
     assert.equal(await readFile(file, 'utf8'), after, `${what}: again changes nothing`);
   }
@@ -249,12 +250,13 @@ test('kubeconfig --merge makes the file and its directory; what it cannot add to
   const kubectl = spawnSync('kubectl', ['config', 'get-contexts', '-o', 'name', '--kubeconfig', file]);
   if (kubectl.status !== null) assert.equal(`${kubectl.stdout}`, `${gammaId}\n`);
   const alias = 'clusters: &none []\ncontexts: []\nusers: []\nextensions: *none\n';
-  for (const text of ['- a\n', 'clusters: 7\n', 'a: [\n', alias]) {
+  for (const text of ['- a\n', 'clusters: 7\n', 'a: [\n', 'a: 1\n---\nb: 2\n', alias]) {
     await writeFile(file, text);
     const { status, stderr } = await run(merge);
     assert.equal(status, 1);
     const why = text === alias ? 'cannot be added to without a change .*' : 'is not a kubeconfig; ';
     assert.match(stderr, new RegExp(`^\\S+ ${why}nothing was written`));
+    if (text.includes('---')) assert.match(stderr, /:2:1: a second document begins here/);
     assert.equal(await readFile(file, 'utf8'), text);
   }
 });

@@ -89,7 +89,7 @@ test('a data directory that has served one installation serves no other, and non
   await assert.rejects(open('empty'), {
     code: 'invalid_state',
     message:
-      /is empty, and the one that was served from .* had an installation\. Is its name right\? .* move .*installation-id away first/,
+      /has no people yet, and the one that was served from .* had an installation\. Is its name right\? .* move .*installation-id away first/,
   });
   await start(postgres.url({ schema: 'empty' }));
   await assert.rejects(open('empty'), {

@@ -34,7 +34,10 @@ export function parseConfiguration(text: string) {
     const key = keyIn(document.get(field, true), file) ?? keyIn(document.contents, field);
     return lineAt(isScalar(key) ? key.range?.[0] : 0);
   };
-  const faults = document.errors.map(({ pos, message }) => ({ line: lineAt(pos[0]), message }));
+  const faults = document.errors.map(({ pos, code, message }) => ({
+    line: lineAt(pos[0]),
+    message: code === 'MULTIPLE_DOCS' ? 'A second document begins here (---). Take it out.' : message,
+  }));
   const configuration = faults.length > 0 ? undefined : jsonOf(document);
   return { configuration, faults, lineOf };
 }
