@@ -162,9 +162,9 @@ export async function startEnvironment(t: TestContext, changes: Partial<Environm
     const refreshToken = `secret-refresh-${randomUUID()}`;
     state.refreshTokens.add(refreshToken);
     const at = Math.floor(Date.now() / 1000) + state.skew;
-    const { iss = url, aud = 'andromeda-cli' } = state.idClaims;
+    const { iss = url, aud = 'andromeda-cli', ...more } = state.idClaims;
     const sign = (claims: object) =>
-      new SignJWT({ ...claims, nbf: at })
+      new SignJWT({ ...claims, ...more, nbf: at })
         .setProtectedHeader({ alg: 'RS256', kid: 'k1' })
         .setIssuer(iss)
         .setAudience(aud)
