@@ -8,7 +8,7 @@ import { memberRole } from '../../domain/kubernetes/bindings.ts';
 import { foldEmail } from '../../domain/people/person.ts';
 import { present } from '../../domain/present.ts';
 import { restartPlan } from '../../domain/slurm/restart-plan.ts';
-import type { SlurmRollout } from '../../domain/slurm/settings.ts';
+import { rolloutForPeople, type SlurmRollout } from '../../domain/slurm/settings.ts';
 import { createRateLimiter } from '../../lib/limits.ts';
 import { findWantedUser, listWantedUsers } from '../../store/access/access-list-users.ts';
 import { listAllClusters, listOrganizationClusters } from '../../store/clusters/clusters.ts';
@@ -263,7 +263,7 @@ async function effectOnSlurm(
   sessions: readonly SshSession[],
 ) {
   const [had, has] = [accounts(people, 'before'), accounts(people, 'after')];
-  const cluster: SlurmCluster = { id, name, rollout: driver.slurm?.rollout ?? 'restart', accounts: has };
+  const cluster: SlurmCluster = { id, name, rollout: rolloutForPeople(driver.slurm), accounts: has };
   const restart = await restartOf(db, cluster, had, cluster);
   const isAdded = (username: string) => restart.added.includes(username);
   const onceKeyed = people.flatMap(({ before, after }) => (before || !after ? [] : after.username));
@@ -364,7 +364,7 @@ export async function listSlurmAccounts({ db, now }: Tx): Promise<SlurmCluster[]
       accounts = users.map(({ username, desiredLoginState: loginState }) => ({ username, loginState }));
       lists.set(organizationId, accounts);
     }
-    clusters.push({ id, name, rollout: driver.slurm?.rollout ?? 'restart', accounts });
+    clusters.push({ id, name, rollout: rolloutForPeople(driver.slurm), accounts });
   }
   return clusters;
 }

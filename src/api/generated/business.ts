@@ -2632,6 +2632,7 @@ export interface components {
                 port?: number;
                 hostKey: string;
                 local?: boolean;
+                accounts?: components["schemas"]["LabSlurmAccounts"];
             }[];
             controller: components["schemas"]["LabSlurmHost"];
             accounting?: components["schemas"]["LabSlurmAccounting"];
@@ -2668,6 +2669,7 @@ export interface components {
                 port?: number;
                 hostKey?: string;
                 local?: boolean;
+                accounts?: components["schemas"]["LabSlurmAccounts"];
                 /** @description The directory with homes, there */
                 path: string;
             };
@@ -2679,13 +2681,20 @@ export interface components {
             /** @description In OpenSSH format; of compute nodes left out - as first met */
             hostKey?: string;
             local?: boolean;
+            accounts?: components["schemas"]["LabSlurmAccounts"];
         };
+        /**
+         * @description Where the people of the host come from, left out - files; a directory is the site's, and nothing is changed in it
+         * @enum {string}
+         */
+        LabSlurmAccounts: "files" | "copied" | "directory";
         /** @description Where slurmdbd runs, left out - on the controller; and the Slurm account of the organization's people. Values that were set by hand stay */
         LabSlurmAccounting: {
             host?: string;
             port?: number;
             hostKey?: string;
             local?: boolean;
+            accounts?: components["schemas"]["LabSlurmAccounts"];
             /** @description Left out - the slug of the organization. One that is there already keeps its people */
             account?: string;
             /** @description The account that a new one is below */

@@ -435,7 +435,7 @@ export interface components {
             ssh_key_set_generation: number;
             key_fingerprints: string[];
             shell: string;
-            /** @description Hosts that have not confirmed the last change of your account or keys; logins do not wait for them */
+            /** @description Hosts that have not confirmed the last change of your account or keys, for which logins do not wait; and those that cannot have your account, with the reason */
             waiting_hosts?: components["schemas"]["WaitingHost"][];
             /**
              * Format: date-time

@@ -211,6 +211,16 @@ export interface WaitingHost {
   since?: string;
 }
 
+export interface BlockedPerson extends Pick<WaitingHost, 'host' | 'message' | 'since'> {
+  userId: string;
+}
+
+export interface DirectoryNumber {
+  userId: string;
+  uid: number;
+  gid: number;
+}
+
 /** The report of the Slurm side. Its `failure` says why the manifest cannot be applied. */
 export interface SlurmReport extends SideReport {
   /** The manifest generation in force there, 0 before the first. */
@@ -248,6 +258,10 @@ export interface SlurmReport extends SideReport {
   jobLogins?: readonly string[];
   /** The hosts that are furthest behind, at most 50. */
   waiting?: readonly WaitingHost[];
+  /** Hosts on which people cannot have their account, with the reason. */
+  blocked?: readonly BlockedPerson[];
+  /** The numbers that a directory has for people without one. */
+  numbers?: readonly DirectoryNumber[];
   /** The cluster's state has drifted from the manifest in force; applying that again repairs it. */
   drifted?: true;
 }

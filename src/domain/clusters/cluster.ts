@@ -1,5 +1,6 @@
 /** Clusters: one record for both APIs, and the values derived from it alone. */
 import {
+  type BlockedPerson,
   type ConditionReport,
   isRecent,
   type MachineReport,
@@ -266,25 +267,28 @@ function mergeStorage(
 }
 
 /** The part of a Slurm report that is stored as one JSON text; accounts and GPU time have rows of their own. */
-export type KeptSlurmReport = Omit<SlurmReport, 'accounts' | 'gpuDays'> & {
+export type KeptSlurmReport = Omit<SlurmReport, 'accounts' | 'gpuDays' | 'numbers'> & {
   /** RFC 3339: when a controller that did not answer for this report last answered. */
   controllerHeardAt?: string;
 };
 
 /** Hosts that did not answer, and since when. Only Slurm's reports have it. */
-export type Silence = Pick<KeptSlurmReport, 'silent' | 'waiting' | 'controllerHeardAt'>;
+export type Silence = Pick<KeptSlurmReport, 'silent' | 'waiting' | 'blocked' | 'controllerHeardAt'>;
 
-/** Completes a report from the previous one: since when hosts wait, and when a silent controller last answered. */
+/** Completes a report from the previous one: since when hosts wait and people are blocked, and when a silent controller last answered. */
 export function withSilence<R extends Silence>(
   report: R,
   before: { report: Silence; at: string } | undefined,
   at: string,
 ): R {
-  const { waiting, silent } = report;
+  const { waiting, blocked, silent } = report;
   const earlier = new Map(before?.report.waiting?.map((one) => [one.host, one.since]));
+  const keyOf = ({ host, userId }: BlockedPerson) => `${host} ${userId}`;
+  const wereBlocked = new Map(before?.report.blocked?.map((one) => [keyOf(one), one.since]));
   return {
     ...report,
     ...(waiting && { waiting: waiting.map((one) => ({ since: earlier.get(one.host) ?? at, ...one })) }),
+    ...(blocked && { blocked: blocked.map((one) => ({ since: wereBlocked.get(keyOf(one)) ?? at, ...one })) }),
     ...(silent && { controllerHeardAt: before?.report.controllerHeardAt ?? before?.at ?? at }),
   };
 }

@@ -11,7 +11,12 @@ export interface SlurmHost {
   /** `ssh-ed25519 AAAA…`; the connection is refused when the host shows another key. */
   hostKey?: string;
   local?: boolean;
+  /** Where the host's people come from; absent: files. */
+  accounts?: HostAccounts;
 }
+
+/** `directory`: the site's own (sssd, NIS), which is not written to. `copied`: the files of another host. */
+export type HostAccounts = 'files' | 'copied' | 'directory';
 
 interface SlurmLoginNode extends SlurmHost {
   name: string;
@@ -118,8 +123,26 @@ export function hasHost(accounting: SlurmSettings['accounting']): accounting is 
   return accounting?.host !== undefined || accounting?.local === true;
 }
 
-/** The warning in a plan that this cluster restarts when people come and go (the default); undefined: no warning. */
+function areFromDirectory({ login, controller, accounting, compute }: SlurmSettings): boolean[] {
+  const hosts = [...login, controller, hasHost(accounting) ? accounting : controller, compute];
+  return hosts.flatMap((host) => (host ? host.accounts === 'directory' : []));
+}
+
+/** Whether a directory gives people their numbers: they come from it on a host of the cluster. */
+export function usesDirectory(slurm: SlurmSettings | undefined): boolean {
+  return slurm !== undefined && areFromDirectory(slurm).includes(true);
+}
+
+/** The rollout of people who come and go: nothing restarts for them where all hosts have them from a directory. */
+export function rolloutForPeople(slurm: SlurmSettings | undefined): SlurmRollout {
+  if (slurm === undefined) return 'restart';
+  return areFromDirectory(slurm).includes(false) ? (slurm.rollout ?? 'restart') : 'live';
+}
+
+/** The warning in a plan about restarts of this cluster when people come and go; undefined: no warning. */
 export function restartsForPeople(slurm: SlurmSettings | undefined): string | undefined {
   if (slurm === undefined || slurm.rollout === 'live') return undefined;
+  if (rolloutForPeople(slurm) === 'live')
+    return 'accounts directory: nothing restarts for people; those who go lose sessions, processes and jobs, and stay in the directory';
   return 'rollout restart: each first key or lost account ends all sessions and jobs there (live ends only those of people who go)';
 }

@@ -24,7 +24,7 @@ export interface PersonOnCluster {
   loginMode: LoginMode;
   /** The generation of the access list; 0 where there is none. */
   generation: number;
-  /** Hosts that have not confirmed this person's last change. */
+  /** Hosts that have not confirmed this person's last change, or cannot have their account. */
   waiting: readonly WaitingHost[];
   observed: {
     at: string | undefined;
@@ -108,9 +108,17 @@ function personOn(
     shell: row.login_shell,
     loginMode: report ? loginModeOf(report) : loginModeIn(row.driver),
     generation: row.generation ?? 0,
-    waiting: waitingFor(row.listed_since ?? 0, report ?? {}),
+    waiting: waitingOf(row, report),
     observed,
   };
+}
+
+function waitingOf(
+  { user_id, listed_since }: FactsRow,
+  report: Partial<KeptSlurmReport> = {},
+): WaitingHost[] {
+  const blocked = (report.blocked ?? []).filter(({ userId }) => userId === user_id);
+  return [...waitingFor(listed_since ?? 0, report), ...blocked];
 }
 
 function signInOf(row: FactsRow, lapses: Store['lapses']) {

@@ -268,7 +268,7 @@ function rowOf(organizationId: string, user: AccessListUser, version: number) {
 }
 
 /** Raises the version of an organization's list, and the generation of all its clusters' lists; returns the version. */
-async function raiseVersion(tx: Tx, organizationId: string): Promise<number> {
+export async function raiseVersion(tx: Tx, organizationId: string): Promise<number> {
   const { version } = await tx.db
     .insertInto('organization_access_lists')
     .values({ org_id: organizationId, version: 1 })

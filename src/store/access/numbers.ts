@@ -2,7 +2,10 @@
  * The uid and gid of people: allocated by the installation, or given by an operator for accounts that hosts have already.
  * A number that was on a cluster's list stays its person's for good.
  */
+import { isInService } from '../../domain/clusters/cluster.ts';
 import { invalidState } from '../../domain/error.ts';
+import { usesDirectory } from '../../domain/slurm/settings.ts';
+import { listOrganizationClusters } from '../clusters/clusters.ts';
 import type { Reader, Store, Tx } from '../engine/index.ts';
 import { findRow, listRows, updateRows } from '../engine/rows.ts';
 import { toTime } from '../engine/time.ts';
@@ -28,9 +31,10 @@ async function nextUid({ db }: Tx): Promise<number> {
 
 /**
  * Freezes the names on an organization's list, and gives each one without a number (uid and gid alike) the next of a counter that never
- * goes back.
+ * goes back; none where a directory gives them (`keepNumbers`).
  */
 export async function allocateNumbers(tx: Tx, organizationId: string): Promise<void> {
+  if (await hasDirectory(tx.db, organizationId)) return freezeNames(tx, organizationId);
   const { all, without } = await reservedOnList(tx.db, organizationId)
     .select((eb) => [
       eb.fn.countAll<number>().as('all'),
@@ -64,6 +68,20 @@ export async function allocateNumbers(tx: Tx, organizationId: string): Promise<v
   await updateRows(tx.db, 'counters', { name: 'uid' }, { value: first + Number(without) });
 }
 
+async function hasDirectory(db: Reader, organizationId: string): Promise<boolean> {
+  const clusters = await listOrganizationClusters(db, organizationId);
+  return clusters.some((cluster) => isInService(cluster) && usesDirectory(cluster.driver.slurm));
+}
+
+async function freezeNames({ db, now }: Tx, organizationId: string): Promise<void> {
+  await db
+    .updateTable('organization_usernames')
+    .set({ lifecycle_state: 'frozen', frozen_at: toTime(now) })
+    .where('lifecycle_state', '=', 'reserved')
+    .where('id', 'in', () => reservedOnList(db, organizationId).select('n.id'))
+    .execute();
+}
+
 function reservedOnList(db: Reader, organizationId: string) {
   return db
     .selectFrom('organization_usernames as n')
@@ -71,7 +89,7 @@ function reservedOnList(db: Reader, organizationId: string) {
       join.onRef('u.org_id', '=', 'n.org_id').onRef('u.user_id', '=', 'n.user_id'),
     )
     .where('n.org_id', '=', organizationId)
-    .where('n.lifecycle_state', '=', 'reserved')
+    .where((are) => are.or([are('n.lifecycle_state', '=', 'reserved'), are('n.uid', 'is', null)]))
     .where('u.until_version', 'is', null);
 }
 

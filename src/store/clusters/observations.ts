@@ -121,7 +121,7 @@ const unflushed = { flush: false };
 
 /** Stores a report of the Slurm side, and announces it when it says something new. */
 export async function recordSlurmReport(store: Store, clusterId: string, report: SlurmReport): Promise<void> {
-  const { accounts, gpuDays, ...rest } = report;
+  const { accounts, gpuDays, numbers: _, ...rest } = report;
   await store.write(async (tx) => {
     if (gpuDays) await saveGpuDays(tx, clusterId, gpuDays);
     else if (!report.silent) await addObserved(tx, clusterId, report);

@@ -79,7 +79,7 @@ export interface Schema {
     /** When it was taken away or given otherwise; null: it was not. */
     ended_at: string | null;
   };
-  /** One row a person and organization, never deleted: a frozen name is never given to another person, and the numbers, given by an operator or allocated on the first accepted list, stay theirs for good. */
+  /** One row a person and organization, never deleted: a frozen name is never given to another person, and the numbers, given by an operator or a directory or allocated on the first accepted list, stay theirs for good. */
   organization_usernames: {
     id: string;
     org_id: string;
@@ -90,7 +90,7 @@ export interface Schema {
     uid: number | null;
     /** Null: as the uid. */
     gid: number | null;
-    /** 1: an operator gave the numbers. */
+    /** 1: an operator or a directory gave the numbers. */
     given: number;
     created_at: string;
     frozen_at: string | null;

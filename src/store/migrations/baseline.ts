@@ -114,7 +114,7 @@ create index holdings_that_end_by_organization on holdings (org_id, expires_at)
 create index holdings_of_rules on holdings (user_id) where groups is not null and ended_at is null;
 
 -- One row a person and organization, never deleted: a frozen name is never given to another person, and the
--- numbers, given by an operator or allocated on the first accepted list, stay theirs for good.
+-- numbers, given by an operator or a directory or allocated on the first accepted list, stay theirs for good.
 create table organization_usernames (
   id text primary key not null,
   org_id text not null references organizations (id),
@@ -125,7 +125,7 @@ create table organization_usernames (
   uid integer,
   -- Null: as the uid.
   gid integer,
-  -- 1: an operator gave the numbers.
+  -- 1: an operator or a directory gave the numbers.
   given integer not null default 0,
   created_at text not null,
   frozen_at text,

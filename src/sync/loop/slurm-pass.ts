@@ -8,6 +8,7 @@ import {
   findManifest,
   updateDesiredGeneration,
 } from '../../store/access/access-lists.ts';
+import { keepNumbers } from '../../store/access/directory-numbers.ts';
 import { recordApplyFailure } from '../../store/clusters/cluster-sides.ts';
 import { findObservation, recordSlurmReport } from '../../store/clusters/observations.ts';
 import type { SlurmDriver } from '../driver.ts';
@@ -32,7 +33,10 @@ export async function passSlurm(
   const driver = await openDriver(cluster);
   let activated = false;
   const observe = async (): Promise<SlurmReport> => {
-    const record = (report: SlurmReport) => recordSlurmReport(store, cluster.id, report);
+    const record = async (report: SlurmReport) => {
+      await recordSlurmReport(store, cluster.id, report);
+      if (report.numbers?.length) await keepNumbers(store, cluster.id, report.numbers);
+    };
     const observed = await observeSide(deps, cluster, { side: 'slurm', driver, record }, signal, superseded);
     activated ||= observed.activated;
     const down = observed.report.loginNodes.filter(({ up }) => !up).length;

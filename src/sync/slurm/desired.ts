@@ -40,6 +40,7 @@ export function hostRows(
     ...accountingRows(settings.accounting),
     ...homeRows(settings, host),
     ...[...host.roles].map((role): Row => ['role', role]),
+    ...(host.roles.size > 0 ? [['accounts', host.accounts ?? 'files'] as const] : []),
   ];
 }
 
@@ -57,11 +58,15 @@ function homeRows({ homes, commands }: SlurmSettings, { roles }: Host): Row[] {
 /**
  * A person without an active key has no usable account, and keeps an existing association. A shell path that a passwd file
  * cannot hold is replaced by /bin/bash. On a server that only has homes, accounts give numbers their groups, and get no shell.
+ * A number that a directory has yet to give (0) makes no account in files.
  */
-export function accountRows(accounts: readonly ManifestAccount[], { roles }: Pick<Host, 'roles'>): Row[] {
+export function accountRows(
+  accounts: readonly ManifestAccount[],
+  { roles, accounts: source }: Pick<Host, 'roles' | 'accounts'>,
+): Row[] {
   const isServer = roles.has('homes') && roles.size === 1;
   return accounts.map(({ username, uid, userId, shell, loginState }) => {
-    if (loginState !== 'ready') return ['member', username];
+    if (loginState !== 'ready' || (uid === 0 && source !== 'directory')) return ['member', username];
     const usable = /^\/[A-Za-z0-9_/.+-]+$/.test(shell) ? shell : '/bin/bash';
     return ['account', username, uid, userId, isServer ? '/usr/sbin/nologin' : usable];
   });
@@ -148,7 +153,7 @@ export function planHost(facts: Facts, manifest: Manifest): HostPlan {
   const before = facts.logins
     .filter((username) => !blocked.has(username))
     .map((username) => ({ username, loginState: 'ready' as const }));
-  const after = manifest.accounts.filter(({ username }) => !blocked.has(username));
+  const after = manifest.accounts.filter(({ username, uid }) => uid > 0 && !blocked.has(username));
   const configuration = {
     before: facts.fields as SlurmConfiguration,
     after: fieldDigests(manifest.slurmConfiguration) as SlurmConfiguration,
@@ -156,9 +161,12 @@ export function planHost(facts: Facts, manifest: Manifest): HostPlan {
   return { accounts: restartPlan(before, after), configuration: restartPlan([], [], configuration) };
 }
 
-/** The plan's restarts that concern a host, as rows that it records. None with the rollout `live`: they end sessions or jobs. */
+/**
+ * The plan's restarts that concern a host, as rows that it records. None with the rollout `live`, as they end sessions or jobs; and
+ * none for people from a directory, as no account is added or removed.
+ */
 export function oweRows(settings: SlurmSettings, host: Host, plan: RestartPlan, why: keyof HostPlan): Row[] {
-  if (settings.rollout === 'live') return [];
+  if (settings.rollout === 'live' || (why === 'accounts' && host.accounts === 'directory')) return [];
   return plan.restarts
     .filter((role) => host.roles.has(role))
     .flatMap((role) => (role === 'compute' ? host.nodes.map((node) => `compute ${node}`) : [role]))

@@ -1,5 +1,6 @@
 /** Parses the report of a host into the driver's facts: the lines of its script and, in them, Slurm's own on nodes and jobs. */
 import type {
+  DirectoryNumber,
   GpuDay,
   MachineReport,
   Manifest,
@@ -135,6 +136,8 @@ export interface Facts {
   conflicts: readonly Conflict[];
   /** IDs of people who should be able to log in on the host, and could not when it was observed. */
   absent: readonly string[];
+  /** The numbers that the host's directory has for people without one. */
+  numbers: readonly (DirectoryNumber & { username: string })[];
   drift: readonly string[];
   /** Shells that people chose and the host lacks: their accounts have another one. */
   missingShells: readonly string[];
@@ -202,6 +205,9 @@ export function readFacts(text: string, known: KnownLogins): Facts {
       message,
     })),
     absent: column('absent').filter((userId) => userId !== '-'),
+    numbers: rows('number').map(([userId = '', username = '', uid, gid]) => {
+      return { userId, username, uid: Number(uid), gid: Number(gid) };
+    }),
     drift: column('drift'),
     missingShells: column('missing-shell'),
     notices: column('notice'),

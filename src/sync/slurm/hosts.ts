@@ -1,6 +1,12 @@
 /** The hosts of a Slurm cluster with their roles. A host that the settings name several times is one host. */
 import type { LoginNodeReport } from '../../domain/access/manifest.ts';
-import { hasHost, type SlurmHost, type SlurmSettings } from '../../domain/slurm/settings.ts';
+import { present } from '../../domain/present.ts';
+import {
+  type HostAccounts,
+  hasHost,
+  type SlurmHost,
+  type SlurmSettings,
+} from '../../domain/slurm/settings.ts';
 
 export type Role = 'login' | 'controller' | 'accounting' | 'compute' | 'homes';
 
@@ -10,6 +16,8 @@ export interface Host {
   reach?: { host: string; port: number; hostKey?: string | undefined };
   roles: ReadonlySet<Role>;
   nodes: readonly string[];
+  /** Absent: files, or a host that is in no settings any more. */
+  accounts?: HostAccounts;
 }
 
 /** The name that a site uses: the Slurm node names of a compute node, the address of any other host. */
@@ -25,6 +33,7 @@ export function isInFront({ roles }: Host): boolean {
 /** A login node as the gateway and reports know it; `address` is its host's. */
 export interface LoginNode extends Pick<LoginNodeReport, 'name' | 'host' | 'port' | 'hostKey' | 'username'> {
   address: string;
+  accounts?: HostAccounts;
 }
 
 export const sshPort = 22;
@@ -37,7 +46,8 @@ export function loginNodesOf(settings: SlurmSettings, usernames: readonly string
     const host = fill(one.host);
     const address = one.local ? 'local' : `${host}:${port}`;
     const name = username === undefined ? one.name : `${one.name}-${username}`;
-    return { name, address, host, port, hostKey, ...(username === undefined ? {} : { username }) };
+    const { accounts } = one;
+    return { name, address, host, port, hostKey, ...present({ username, accounts }) };
   };
   if (loginMode !== 'PerUser') return login.map((one) => nodeOf(one));
   return usernames.flatMap((username) => login.map((one) => nodeOf(one, username)));
@@ -57,6 +67,7 @@ export function hostsOf(
     const known = found.get(address) ?? { address, ...reach, roles: new Set<Role>(), nodes: [] };
     known.roles.add(role);
     if (known.reach) known.reach.hostKey ??= hostKey;
+    if (one.accounts) known.accounts ??= one.accounts;
     if (node !== undefined) known.nodes.push(node);
     found.set(address, known);
   };
@@ -64,9 +75,8 @@ export function hostsOf(
   const accounting = hasHost(settings.accounting) ? settings.accounting : controller;
   add(controller, 'controller');
   add(accounting, 'accounting');
-  for (const { address, host, port, hostKey } of loginNodesOf(settings, usernames)) {
-    add({ host, port, hostKey, local: address === 'local' }, 'login');
-  }
+  for (const node of loginNodesOf(settings, usernames))
+    add({ ...node, local: node.address === 'local' }, 'login');
   if (homes) add(homes, 'homes');
   if (compute) for (const node of nodes) add(compute, 'compute', node);
   return [...found.values()];

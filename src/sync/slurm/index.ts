@@ -11,6 +11,7 @@
  * Hosts are independent: a script on a slow host goes on in the background, the other hosts go on without it, and the report
  * names it (`waiting`) until it has the list.
  */
+import { rolloutForPeople } from '../../domain/slurm/settings.ts';
 import type { SlurmDriver } from '../driver.ts';
 import { applyManifest } from './apply.ts';
 import { SlurmCluster, type SlurmOptions } from './cluster.ts';
@@ -33,7 +34,7 @@ export function createSlurmDriver(options: SlurmOptions): RealSlurmDriver {
   const observer = new Observer(cluster, progress);
   return {
     followsSettings: false,
-    gatherMs: gatherMs[options.settings.rollout ?? 'restart'],
+    gatherMs: gatherMs[rolloutForPeople(options.settings)],
     get roundTrips() {
       return cluster.shell.runs;
     },

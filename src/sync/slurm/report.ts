@@ -1,7 +1,9 @@
 /** Combines the reports of a cluster's hosts into the report of the cluster. */
 import type {
   AccountReport,
+  BlockedPerson,
   ConditionReport,
+  DirectoryNumber,
   GpuDay,
   LoginNodeReport,
   MachineReport,
@@ -50,7 +52,8 @@ export function reportOf(findings: Findings): SlurmReport {
   const { settings, loginNodes, results, controllerFacts, hosts } = findings;
   const { controller, settled } = controllerFacts;
   const version = versionInForce(findings);
-  const failure = faults(findings);
+  const { numbers, disagreements } = directoryNumbers(findings);
+  const failure = faults(findings, disagreements);
   const storage = storageOf(findings);
   const isAway = results.get(hosts[0]?.address ?? '') instanceof HostError;
   const isSilent = hosts.every(({ address }) => results.get(address) instanceof HostError);
@@ -78,6 +81,8 @@ export function reportOf(findings: Findings): SlurmReport {
     loginMode: settings.loginMode ?? 'Shared',
     loginNodes: loginNodes.map((node) => loginNode(node, findings, version)),
     accounts: blockedAccounts(findings),
+    numbers,
+    blocked: [...blockedPeople(findings), ...disagreements].slice(0, mostBlocked),
     failure,
     ...(isAway && { silent: isSilent ? ('all' as const) : ('controller' as const) }),
     waiting,
@@ -191,8 +196,11 @@ function condition(
 const maxMessages = 8;
 
 /** Faults that a person must mend, as one message. An unreachable host or slurmdbd comes back by itself and is left out. */
-function faults({ hosts, results, problems, controllerFacts, left }: Findings): string | null {
-  const found: string[] = [...left];
+function faults(
+  { hosts, results, problems, controllerFacts, left }: Findings,
+  disagreements: readonly BlockedPerson[],
+): string | null {
+  const found: string[] = [...left, ...disagreements.map(({ message }) => message)];
   for (const { address } of hosts) {
     const result = results.get(address);
     if (result instanceof HostError) {
@@ -212,11 +220,15 @@ function faults({ hosts, results, problems, controllerFacts, left }: Findings): 
   return found.slice(0, maxMessages).join('; ') + more;
 }
 
+/** Whether people can log in only if the host has their account or home. */
+function isForAccess({ roles }: Host): boolean {
+  return roles.has('login') || roles.has('controller') || roles.has('homes');
+}
+
 /** People who cannot log in because the controller, a login node or the server of homes cannot create their account or home, or lacks it at this moment. */
 function blockedAccounts(findings: Findings): AccountReport[] {
   const blocked = new Set<string>();
-  for (const { address, roles } of findings.hosts) {
-    if (!roles.has('login') && !roles.has('controller') && !roles.has('homes')) continue;
+  for (const { address } of findings.hosts.filter(isForAccess)) {
     const { conflicts = [], absent = [] } = factsAt(findings, address) ?? {};
     for (const { userId } of conflicts) blocked.add(userId);
     for (const userId of absent) blocked.add(userId);
@@ -228,6 +240,35 @@ function blockedAccounts(findings: Findings): AccountReport[] {
     keySetGeneration: 0,
     keyFingerprints: [],
   }));
+}
+
+/** The report is stored and read whole. */
+const mostBlocked = 200;
+
+function blockedPeople(findings: Findings): BlockedPerson[] {
+  return findings.hosts.filter(isForAccess).flatMap((host) => {
+    const { conflicts = [] } = factsAt(findings, host.address) ?? {};
+    return conflicts.map(({ userId, message }) => ({ userId, host: nameOf(host), message }));
+  });
+}
+
+/** The numbers that directories have for people without one, where the hosts agree, and the faults where they do not. */
+function directoryNumbers(findings: Findings) {
+  const all = findings.hosts.flatMap((host) => {
+    const { numbers = [] } = factsAt(findings, host.address) ?? {};
+    return numbers.map((number) => ({ ...number, host: nameOf(host) }));
+  });
+  const numbers: DirectoryNumber[] = [];
+  const disagreements: BlockedPerson[] = [];
+  for (const [userId, [first, ...others]] of Map.groupBy(all, (one) => one.userId)) {
+    if (!first) continue;
+    const { username, uid, gid, host } = first;
+    const other = others.find((one) => one.uid !== uid);
+    const message = other && `${host} has the uid ${uid} for ${username}, and ${other.host} has ${other.uid}`;
+    if (message === undefined) numbers.push({ userId, uid, gid });
+    else disagreements.push({ userId, host, message });
+  }
+  return { numbers, disagreements };
 }
 
 /**

@@ -2,6 +2,7 @@
 import { accounting } from './script/accounting.ts';
 import { accounts } from './script/accounts.ts';
 import { configuration } from './script/configuration.ts';
+import { directory } from './script/directory.ts';
 import { homes } from './script/homes.ts';
 import { main } from './script/main.ts';
 import { prelude } from './script/prelude.ts';
@@ -10,7 +11,7 @@ import { restart } from './script/restart.ts';
 /** A line of data: its kind, and fields without tabs or line ends; free text is base64. */
 export type Row = readonly [kind: string, ...fields: (string | number)[]];
 
-const program = [prelude, accounts, homes, accounting, configuration, restart, main].join('');
+const program = [prelude, accounts, directory, homes, accounting, configuration, restart, main].join('');
 
 /** Terminator of the data. No line of data can equal it, as each begins with its kind and a tab. */
 const endOfData = 'ANDROMEDA_DATA_ENDS';

@@ -147,7 +147,7 @@ test('an installation is exported, planned and applied as a lab file, all of it 
   assert.equal(new Set([one, two, whole].map((entry) => entry.command_id)).size, 1);
 });
 
-test('numbers that an operator gives stay, and nobody else gets them', async () => {
+test('numbers that an operator gives stay, and no one else gets them', async () => {
   await using service = await startTestApp({ lab });
   const { read } = service.app.store;
   const apply = (...members: LabMember[]) =>

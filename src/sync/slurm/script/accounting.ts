@@ -48,7 +48,7 @@ apply_accounting() {
     find_owner || return 0
   fi
   { rows member; rows account | cut -f 1; } > "$T/keep"
-  plan_associations "$S/accounts" > "$T/plan"
+  plan_associations "$people" > "$T/plan"
   if [ -s "$T/plan" ] && ! edit_planned; then
     problem accounting "associations are not as they should be yet: $(head -n 5 "$T/plan" | one_line) $(manager_error)"
   elif leave_account && apply_limits; then rm -f "$S/accounting-pending"; fi
@@ -59,7 +59,7 @@ edit_planned() {
   for what in add open close drop; do
     sed -n "s/^$what //p" "$T/plan" | in_calls | while read -r names; do edit_associations $what "$names"; done
   done
-  associations > "$T/associations" && plan_associations "$S/accounts" > "$T/plan" && [ ! -s "$T/plan" ]
+  associations > "$T/associations" && plan_associations "$people" > "$T/plan" && [ ! -s "$T/plan" ]
 }
 
 is_own_account() { first "$S/own-account"; [ "$line" = "$account" ]; }
@@ -162,7 +162,7 @@ locked_jobs() { # NOTES
 end_jobs() {
   local tries
   for tries in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-    locked_jobs "$S/accounts" > "$T/jobs"
+    locked_jobs "$people" > "$T/jobs"
     [ -s "$T/jobs" ] || return 0
     xargs timeout 10 scancel < "$T/jobs" > /dev/null 2>&1
     sleep 0.5

@@ -121,7 +121,7 @@ edited() { # passwd|group|shadow|gshadow|subuid|subgid
 recall_accounts() {
   set -- /dev/null
   : > "$T/noted"
-  for file in /var/lib/andromeda-slurm/*/accounts; do [ ! -f "$file" ] || set -- "$@" "$file"; done
+  for file in /var/lib/andromeda-slurm/*/accounts /var/lib/andromeda-slurm/*/directory; do [ ! -f "$file" ] || set -- "$@" "$file"; done
   awk -v id="$id" '
     s == "noted" { noted[$1] = 1; print > all; if (FILENAME == own) print; next }
     s == "shadow" { expires[$1] = $8; next }
@@ -129,7 +129,7 @@ recall_accounts() {
     { split($5, comment, ",") }
     comment[1] == "Andromeda" && comment[5] == id {
       print $1, $3, expires[$1] == "1" ? "locked" : "ready", "-", $7
-    }' OFS='\t' FS='\t' own="$S/accounts" all="$T/noted" s=noted "$@" FS=: s=shadow /etc/shadow s=passwd /etc/passwd > "$T/ours"
+    }' OFS='\t' FS='\t' own="$people" all="$T/noted" s=noted "$@" FS=: s=shadow /etc/shadow s=passwd /etc/passwd > "$T/ours"
 }
 
 # What is to be done, in $T/todo, from what is ours ($T/ours), what is there, and what is wanted ($T/wanted).
@@ -212,6 +212,7 @@ find_foreign() {
 }
 
 apply_accounts() {
+  if from_directory; then apply_directory; return 0; fi
   rows account > "$T/wanted"
   [ ! -s "$S/conflicts" ] || flush_lookups
   recall_accounts
@@ -245,7 +246,7 @@ locked_uids() {
 has_processes() { ps -U "$1" -u "$1" -o stat= 2> /dev/null | grep -q '^[^Z]\|l'; } # UIDS
 end_processes() {
   local uids tries
-  uids=$(locked_uids "$S/accounts")
+  uids=$(locked_uids "$people")
   [ -n "$uids" ] || return 0
   for tries in 1 2 3 4 5 6 7 8 9 10; do
     # Killed before it is asked, so that nothing depends on the answer.

@@ -21,9 +21,9 @@ copy_homes() {
   while IFS="$tab" read -r name uid state _; do
     [ "$state" = ready ] && [ ! -e "$homes/$name" ] || continue
     [ -d "$new" ] || mkdir "$new" > "$T/out" 2>&1 || { home_problem "$new"; return 0; }
-    { if [ -d /etc/skel ]; then cp -R /etc/skel "$new/$name"; else mkdir "$new/$name"; fi && chown -R "$uid:$uid" "$new/$name"; } > "$T/out" 2>&1 ||
+    { if [ -d /etc/skel ]; then cp -R /etc/skel "$new/$name"; else mkdir "$new/$name"; fi && chown -R "$uid:$(group_of "$name" "$uid")" "$new/$name"; } > "$T/out" 2>&1 ||
       { home_problem "$homes/$name"; rm -rf "$new/$name"; ! is_squashed || break; }
-  done < "$S/accounts"
+  done < "$people"
   [ -d "$new" ] || return 0
   # None is left over where every one failed.
   for name in "$new"/*; do [ ! -d "$name" ] || { chmod 700 "$new"/* && mv -n -t "$homes" "$new"/*; break; }; done > "$T/out" 2>&1 ||
@@ -41,11 +41,11 @@ command_homes() {
   local command status
   row make-home; command=$(printf '%s' "$line" | unpack)
   : >> "$S/homes-made"
-  awk 's == "made" { made[$1] = $2; next } $3 == "ready" && made[$1] != $2' FS='\t' s=made "$S/homes-made" s= "$S/accounts" > "$T/homes"
+  awk 's == "made" { made[$1] = $2; next } $3 == "ready" && made[$1] != $2' FS='\t' s=made "$S/homes-made" s= "$people" > "$T/homes"
   while IFS="$tab" read -r name uid _ who _; do
     [ ! -e "$homes/$name" ] || continue
     status=0
-    run_command "$(printf '%s' "$command" | sed "s/{username}/$name/g; s/{uid}/$uid/g; s/{gid}/$uid/g")" || status=$?
+    run_command "$(printf '%s' "$command" | sed "s/{username}/$name/g; s/{uid}/$uid/g; s/{gid}/$(group_of "$name" "$uid")/g")" || status=$?
     if [ $status -eq 0 ]; then emit "$name" "$uid" >> "$S/homes-made"
     else emit "$who" "$name" "$uid" "the home of $name cannot be made: makeHome ended with $status: $(first_output)" >> "$T/homeless"; fi
   done < "$T/homes"

@@ -34,6 +34,7 @@ observe_state() {
 # Accounts that are not as they should be, by the same plan that applying has: who is ready, and whom something stood in
 # the way of. Whoever could not log in at this moment is named, so that nobody is reported as ready who is not.
 observe_accounts() {
+  if from_directory; then observe_directory; return 0; fi
   awk -F '\t' 's == "ours" { if ($3 == "ready") { known[$1] = 1; print $1, $2, $4, $5 } next } !($2 in known) { print $2, $3, $1, "/bin/sh" }' \
     OFS='\t' s=ours "$T/ours" s=conflicts "$T/conflicts" > "$T/wanted"
   plan_accounts
@@ -111,7 +112,7 @@ observe_controller() {
   find_account
   if associations > "$T/associations"; then
     emit accounting up
-    awk -F '\t' '$3 == "locked" { print $1 }' "$T/ours" > "$T/keep"
+    awk -F '\t' '$3 != "ready" { print $1 }' "$T/ours" > "$T/keep"
     [ -z "$(plan_associations "$T/ours")" ] || emit drift 'associations are not as they should be'
     observe_limits
     observe_gpu_day
@@ -224,7 +225,8 @@ release_host() {
   [ ! -s "$T/changed" ] || timeout 30 scontrol reconfigure > /dev/null 2>&1
   [ -z "$refused" ] || problem configuration "the site's own configuration is not taken: $(cut -f 3- "$S/refused")"
   case $failed in '') ;; *) return 0 ;; esac
-  awk -F '\t' '{ print "drop", $1, $2 }' OFS='\t' "$S/accounts" > "$T/edits"
+  if from_directory; then awk -F: -v ours="$comment" '$5 == ours { print "drop", $1, $3 }' OFS='\t' /etc/passwd
+  else awk -F '\t' '{ print "drop", $1, $2 }' OFS='\t' "$S/accounts"; fi > "$T/edits"
   edit_account_files 2> "$T/out" || problem account "the accounts cannot be removed: $(first_output)"
   [ -z "$failed" ] || return 0
   has_row keep configuration || is_others || rm -rf "$ours"

@@ -116,6 +116,9 @@ begin() {
   today=$(($(date +%s) / 86400))
   row id; id=$line
   S=/var/lib/andromeda-slurm/$id
+  # Our notes of the people here.
+  people=$S/accounts
+  ! from_directory || people=$S/directory
   # In the field of an account's comment that only root can change: by it a host that lost its notes knows its own.
   comment="Andromeda,,,,$id"
   row config; conf=$line
@@ -132,7 +135,8 @@ lock_host() {
   flock -w 60 9 || abort 'another change on this host does not end'
   # Of scripts that were killed.
   find /run/andromeda-slurm -mindepth 1 -maxdepth 1 -mmin +60 -exec rm -rf {} +
-  { : >> "$S/accounts"; : >> "$S/files"; } || abort "$S cannot be written"
+  [ "$people" = "$S/directory" ] || rm -f "$S/directory"
+  { : >> "$S/accounts"; : >> "$people"; : >> "$S/files"; } || abort "$S cannot be written"
   [ -s "$S/token" ] || keep "$S/token" < /proc/sys/kernel/random/uuid
   check_fence
 }
