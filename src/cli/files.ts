@@ -9,7 +9,7 @@ import { open, realpath, rename, rm } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { escapeControls } from '../domain/text.ts';
 import { commandIo } from '../lib/command-io.ts';
-import { fileReason, messageOf } from '../lib/error-message.ts';
+import { fileReason } from '../lib/error-message.ts';
 import { failure } from './exit.ts';
 import { isObject } from './net/request.ts';
 
@@ -38,13 +38,11 @@ export async function readYaml(file: string): Promise<Record<string, unknown>> {
 }
 
 export async function parseYaml(text: string, file: string): Promise<Record<string, unknown>> {
-  const { parseLines, yamlFault } = await import('../lib/yaml-lines.ts');
-  const { document } = parseLines(file, text);
-  const fault = yamlFault(document);
+  const { parseLines, readValue } = await import('../lib/yaml-lines.ts');
+  const { value, fault } = readValue(parseLines(file, text).document);
   if (fault) throw failure(`${file}${fault}`);
-  const value = toValue(file, document) ?? {};
-  if (!isObject(value)) throw failure(`${file}: this is not a map of keys and values.`);
-  return value;
+  if (!isObject(value ?? {})) throw failure(`${file}: this is not a map of keys and values.`);
+  return (value ?? {}) as Record<string, unknown>;
 }
 
 export async function formatYaml(value: unknown): Promise<string> {
@@ -58,15 +56,6 @@ export async function formatYaml(value: unknown): Promise<string> {
     },
   });
   return escapeControls(document.toString({ lineWidth: 0 })).trimEnd();
-}
-
-function toValue(file: string, document: { toJS(): unknown }): unknown {
-  try {
-    return document.toJS();
-  } catch (error) {
-    // The document has circular aliases, or too many.
-    throw failure(`${file}: ${messageOf(error)}.`, error);
-  }
 }
 
 /**

@@ -3,13 +3,12 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Why a file cannot be read or written, for a sentence. */
-export function fileReason(error: unknown): string {
+/** Why a file cannot be read or written, for a sentence; `missing`, if something is not there. */
+export function fileReason(error: unknown, missing = 'there is no such file'): string {
   const reasons: Record<string, string> = {
-    ENOENT: 'there is no such file',
+    ENOENT: missing,
     EISDIR: 'it is a directory',
     EACCES: 'this account may not',
   };
-  const { code = '' } = error as NodeJS.ErrnoException;
-  return reasons[code] ?? (code || messageOf(error));
+  return reasons[(error as NodeJS.ErrnoException).code ?? ''] ?? messageOf(error);
 }

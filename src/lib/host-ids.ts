@@ -4,6 +4,16 @@ import { globSync, readdirSync, readFileSync } from 'node:fs';
 import { hostname, userInfo } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 
+/** Whether there is such a process, of any account. */
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0); // signal 0 only asks
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code !== 'ESRCH';
+  }
+}
+
 /** UIDs and GIDs in the host's own files; directories (LDAP) are not queried. */
 export function listHostIds(): number[] {
   return ['/etc/passwd', '/etc/group'].flatMap((file) =>

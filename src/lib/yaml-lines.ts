@@ -1,4 +1,4 @@
-/** Line numbers of a YAML file, for messages about its content. */
+/** Reads YAML files, with line numbers for messages about their content. */
 import { type Document, isAlias, isMap, isNode, isPair, isSeq, LineCounter, parseDocument } from 'yaml';
 
 export function parseLines(file: string, text: string) {
@@ -8,19 +8,23 @@ export function parseLines(file: string, text: string) {
   return { document, at };
 }
 
-/** `:line:column: fault`, for the first fault of a document; undefined for none. `isSecret`: it must not be quoted. */
-export function yamlFault(
-  { errors: [fault] }: Pick<Document, 'errors'>,
-  isSecret = false,
-): string | undefined {
-  if (!fault) return undefined;
-  const { line, col } = fault.linePos?.[0] ?? { line: 1, col: 1 };
-  const what = isSecret ? '' : `: ${fault.message.split(' at line')[0]}`;
-  const sentence =
-    fault.code === 'MULTIPLE_DOCS'
-      ? 'a second document begins here (---), and a file can have one only. Make another file of it'
-      : `not readable as YAML${what}`;
-  return `:${line}:${col}: ${sentence}.`;
+/** The value of a document, or its first fault as `:line:column: sentence`. `isSecret`: its text must not be quoted. */
+export function readValue(document: Document, isSecret = false): { value?: unknown; fault?: string } {
+  const notYaml = (error: Error) =>
+    `: not readable as YAML${isSecret ? '' : `: ${error.message.split(' at line')[0]}`}.`;
+  const [error] = document.errors;
+  if (!error) {
+    try {
+      return { value: document.toJS() };
+    } catch (cause) {
+      // Aliases that refer to each other, or too many of them.
+      return { fault: notYaml(cause as Error) };
+    }
+  }
+  const { line, col } = error.linePos?.[0] ?? { line: 1, col: 1 };
+  const isSecond = error.code === 'MULTIPLE_DOCS';
+  const sentence = ': a second document begins here (---). A file can have one: put it into another.';
+  return { fault: `:${line}:${col}${isSecond ? sentence : notYaml(error)}` };
 }
 
 /** `file:line` of the node at a path, or of the deepest part of the path that exists; just the file where none does. */

@@ -10,7 +10,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { isMap, isNode, isSeq, parse, parseDocument, stringify, YAMLSeq } from 'yaml';
 import { isUuid } from '../../domain/id.ts';
 import { fileReason } from '../../lib/error-message.ts';
-import { yamlFault } from '../../lib/yaml-lines.ts';
+import { readValue } from '../../lib/yaml-lines.ts';
 import { failure } from '../exit.ts';
 import { writeAtomically } from '../files.ts';
 import { isObject, withoutSlash } from '../net/request.ts';
@@ -172,7 +172,7 @@ function mergeText(
   const document = readDocument(text);
   const there = meaningOf(text);
   if (!isObject(there)) {
-    const fault = yamlFault(document, true);
+    const { fault } = readValue(document, true);
     throw failure(`${file} is not a kubeconfig; nothing was written.${fault ? ` ${file}${fault}` : ''}`);
   }
   const present = lists.flatMap((list) => itemsCalled(clusterId, there[list]));

@@ -2,11 +2,13 @@
  * A lock between processes: a file that only one of them can create. It names its holder, so that the lock of a killed
  * process can be broken.
  */
+
 import { randomUUID } from 'node:crypto';
 import { open, readFile, rm, stat, utimes } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf } from '../../lib/error-message.ts';
+import { isAlive } from '../../lib/host-ids.ts';
 import { failure } from '../exit.ts';
 import { isHeldOnWindows } from '../files.ts';
 import { isObject, parseJson } from '../net/request.ts';
@@ -77,12 +79,7 @@ async function isAbandoned(path: string): Promise<boolean> {
 function isGone(holder: string): boolean {
   const value = parseJson(holder);
   if (!isObject(value) || value.host !== hostname() || typeof value.pid !== 'number') return false;
-  try {
-    process.kill(value.pid, 0); // signal 0 only asks
-    return false;
-  } catch (error) {
-    return error instanceof Error && 'code' in error && error.code === 'ESRCH';
-  }
+  return !isAlive(value.pid);
 }
 
 async function ageOf(path: string): Promise<number> {

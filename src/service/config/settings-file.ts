@@ -5,7 +5,7 @@ import { visit } from 'yaml';
 import { DomainError } from '../../domain/error.ts';
 import { storedText } from '../../domain/text.ts';
 import { fileReason } from '../../lib/error-message.ts';
-import { findPath, parseLines, yamlFault } from '../../lib/yaml-lines.ts';
+import { findPath, parseLines, readValue } from '../../lib/yaml-lines.ts';
 import type { Schema } from './schema.ts';
 import { listFaults } from './settings-faults.ts';
 
@@ -16,7 +16,7 @@ import { listFaults } from './settings-faults.ts';
  */
 export function readSettings<T>(file: string, schema: Schema<T>): T {
   const { document, at } = parseLines(file, readText(file));
-  const fault = yamlFault(document);
+  const { value, fault } = readValue(document);
   if (fault) throw new DomainError('invalid_request', `${file}${fault}`);
   visit(document, {
     Scalar(_key, { value, range }) {
@@ -33,13 +33,6 @@ export function readSettings<T>(file: string, schema: Schema<T>): T {
       'invalid_request',
       `${file} has nothing in it; for every default, write {} into it.`,
     );
-  let value: unknown;
-  try {
-    value = document.toJS();
-  } catch (error) {
-    // Aliases that refer to each other, or too many of them.
-    throw new DomainError('invalid_request', `${file}: not readable as YAML: ${(error as Error).message}.`);
-  }
   const faults = listFaults(value, schema).map(({ path, sentence }) => {
     const { offset } = findPath(document, path);
     return { offset, text: `${at(offset)}: ${sentence}` };

@@ -1,4 +1,5 @@
 /** A backup of a data directory, made while the service runs or not. */
+
 import {
   closeSync,
   existsSync,
@@ -14,6 +15,8 @@ import { open } from 'node:fs/promises';
 import { basename, dirname, join, relative } from 'node:path';
 import type { AuditKey } from '../../domain/audit/audit.ts';
 import { DomainError } from '../../domain/error.ts';
+import { fileReason } from '../../lib/error-message.ts';
+import { isAlive } from '../../lib/host-ids.ts';
 import { type CopyOptions, databaseFault, files } from '../engine/engine.ts';
 import {
   addFiles,
@@ -72,7 +75,8 @@ export async function writeBackup(dataDir: string, file: string, options: Backup
     }
     if (error instanceof DomainError || options.signal?.aborted) throw error;
     if (databaseFault(error) === 'damaged') throw damaged(dataDir);
-    throw new DomainError('invalid_state', `${file} cannot be written: ${reason(error)}.`, { cause: error });
+    const reason = fileReason(error, 'the directory it should be in does not exist');
+    throw new DomainError('invalid_state', `${file} cannot be written: ${reason}.`, { cause: error });
   }
 }
 
@@ -121,20 +125,6 @@ function removeAbandoned(file: string): void {
     const [, pid] = /^(\d+)\.part/.exec(name.slice(before.length)) ?? [];
     if (pid !== undefined && !isAlive(Number(pid))) rmSync(join(directory, name), { force: true });
   }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0); // signal 0 only asks
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code !== 'ESRCH';
-  }
-}
-
-function reason(error: unknown): string {
-  const { code, message } = error as NodeJS.ErrnoException;
-  return code === 'ENOENT' ? 'the directory it should be in does not exist' : message;
 }
 
 function* contents(

@@ -1,8 +1,10 @@
 /** Allows one server per data directory: two would run two sync loops and two gateways on the same clusters. */
+
 import { createHash, randomUUID } from 'node:crypto';
 import { chmodSync, closeSync, existsSync, mkdirSync, openSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { DomainError } from '../../domain/error.ts';
+import { fileReason } from '../../lib/error-message.ts';
 import { files, isDatabaseError } from '../engine/engine.ts';
 
 /**
@@ -98,8 +100,7 @@ function makeLockFile(dataDir: string, name: string): string {
 }
 
 function unusable(dataDir: string, error: unknown): DomainError {
-  const { code } = error as NodeJS.ErrnoException;
-  const reason = code === 'ENOENT' ? 'the directory it should be in does not exist' : code;
+  const reason = fileReason(error, 'the directory it should be in does not exist');
   const message = `The data directory ${dataDir} cannot be made or written: ${reason}.`;
   return new DomainError('invalid_state', message, { cause: error });
 }

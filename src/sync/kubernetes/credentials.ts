@@ -8,7 +8,7 @@ import { parseDocument } from 'yaml';
 import type { KubernetesSettings } from '../../domain/kubernetes/settings.ts';
 import { present } from '../../domain/present.ts';
 import { fileReason } from '../../lib/error-message.ts';
-import { yamlFault } from '../../lib/yaml-lines.ts';
+import { readValue } from '../../lib/yaml-lines.ts';
 
 export interface Credentials {
   server: string;
@@ -105,10 +105,9 @@ function named({ server, certificateAuthority, ...files }: KubernetesSettings): 
 }
 
 function readKubeconfig(file: string, asked: string | undefined) {
-  const document = parseDocument(read(file));
-  const fault = yamlFault(document, true);
-  const config: Kubeconfig | null = fault === undefined ? document.toJS() : null;
-  if (config === null || typeof config !== 'object')
+  const { value, fault } = readValue(parseDocument(read(file)), true);
+  const config = value as Kubeconfig | null | undefined;
+  if (typeof config !== 'object' || config === null)
     throw new Error(`${file}${fault ?? ': it cannot be read as a kubeconfig.'}`);
   const name = asked ?? config['current-context'];
   const context = config.contexts?.find((one) => one.name === name)?.context;

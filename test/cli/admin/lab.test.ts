@@ -111,14 +111,19 @@ test('admin export is a file that apply sends back as it was', async (t) => {
 
 test('a file that cannot be read is one sentence with its name, line and column, and nothing is sent', async (t) => {
   const { run, directory, requests } = await signedIn(t, {});
+  const notYaml = 'not readable as YAML: ';
   const rows: [string, string][] = [
     [
       'a: [1\nb: 2\n',
-      ':2:1: Flow sequence in block collection must be sufficiently indented and end with a ].',
+      `:2:1: ${notYaml}Flow sequence in block collection must be sufficiently indented and end with a ].`,
     ],
-    ['a: 1\na: 2\n', ':2:1: Map keys must be unique.'],
+    ['a: 1\na: 2\n', `:2:1: ${notYaml}Map keys must be unique.`],
+    [
+      'a: 1\n---\nb: 2\n',
+      ':2:1: a second document begins here (---). A file can have one: put it into another.',
+    ],
     ['- 1\n', ': this is not a map of keys and values.'],
-    ['a: *b\n', ': Unresolved alias (the anchor must be set before the alias): b.'],
+    ['a: *b\n', `: ${notYaml}Unresolved alias (the anchor must be set before the alias): b.`],
   ];
   for (const [text, sentence] of rows) {
     const file = join(directory, 'broken.yaml');
