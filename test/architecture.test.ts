@@ -121,7 +121,7 @@ const whimsical =
  * are made of words.
  */
 const mayHaveWords =
-  /^(domain\/people\/password|lib\/log|gateway\/process\/(member|processes)|sync\/(slurm\/observe|simulated\/(foreign|index)))\.ts$/;
+  /^(domain\/people\/password|lib\/log|gateway\/process\/(member|processes)|sync\/(slurm\/(observe|left-hosts)|simulated\/(foreign|index)))\.ts$/;
 
 test('names use the terms that engineers search for', () => {
   const scripts = readdirSync(join(root, 'scripts'), { recursive: true, encoding: 'utf8' })

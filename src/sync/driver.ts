@@ -15,9 +15,9 @@ interface SideDriver<Desired, Report, Outcome> {
   apply(desired: Desired, signal: AbortSignal, superseded?: AbortSignal): Promise<Outcome>;
   /**
    * Removes what the driver put there, and nothing else; homes stay. Idempotent. Throws a message for a person when something
-   * is left that must be removed.
+   * is left that must be removed. `handBack`: usernames of adopted accounts that get back what they had before.
    */
-  release(signal: AbortSignal): Promise<void>;
+  release(signal: AbortSignal, handBack?: readonly string[]): Promise<void>;
   close(): Promise<void>;
   /** Whether the driver applies changed settings by itself; otherwise it is closed and created again. */
   readonly followsSettings: boolean;

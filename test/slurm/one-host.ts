@@ -72,7 +72,11 @@ export function oneHost(roles: readonly Role[], settings: Partial<SlurmSettings>
     /** The script that gives the host these people, for `run`. */
     applying(accounts: readonly ManifestAccount[], rows: readonly Row[] = []) {
       version += 1;
-      return script('apply', [['version', version, version, 0], ...accountRows(accounts, host), ...rows]);
+      return script('apply', [
+        ['version', version, version, 0],
+        ...accountRows(accounts, scope.settings, host),
+        ...rows,
+      ]);
     },
     async apply(accounts: readonly ManifestAccount[], rows: readonly Row[] = []): Promise<Facts> {
       return readFacts(await run(this.applying(accounts, rows)), new Map());

@@ -24,6 +24,7 @@ import type { SidePasses } from '../../domain/installation-state.ts';
 import { homeOf } from '../../domain/people/person.ts';
 import { present, snakeCased } from '../../domain/present.ts';
 import { findAccessList, readAccessList } from '../../store/access/access-lists.ts';
+import { markHandBack } from '../../store/access/adopted-accounts.ts';
 import { abandonRelease } from '../../store/clusters/cluster-sides.ts';
 import {
   createCluster,
@@ -191,15 +192,16 @@ export const operatorCreateCluster = operatorWrites('operatorCreateCluster', (de
 
 export const operatorReleaseCluster = operatorWrites('operatorReleaseCluster', (deps, { path, query }) => {
   const clusterId = path.clusterID.toLowerCase();
-  const { abandon = false } = query;
+  const { abandon = false, hand_back: handBack = false } = query;
   return {
-    meaning: abandon ? [clusterId, 'abandon'] : [clusterId],
+    meaning: [clusterId, ...(abandon ? ['abandon'] : []), ...(handBack ? ['hand back'] : [])],
     about: { target: clusterId, clusterId },
     async apply(tx, commandId) {
       const { name, organizationId } = await requireCluster(tx.db, clusterId);
       await startRelease(tx, { clusterId, commandId });
+      if (handBack) await markHandBack(tx, clusterId);
       if (abandon) await abandonRelease(tx, await requireCluster(tx.db, clusterId));
-      const details = abandon ? `${name}, abandoned` : name;
+      const details = [name, abandon && 'abandoned', handBack && 'handed back'].filter(Boolean).join(', ');
       return { result: await clusterReply(deps, tx, clusterId), about: { details, organizationId } };
     },
   };

@@ -11,6 +11,7 @@ import { restartPlan } from '../../domain/slurm/restart-plan.ts';
 import { rolloutForPeople, type SlurmRollout } from '../../domain/slurm/settings.ts';
 import { createRateLimiter } from '../../lib/limits.ts';
 import { findWantedUser, listWantedUsers } from '../../store/access/access-list-users.ts';
+import { listGivenNumbers } from '../../store/access/numbers.ts';
 import { listAllClusters, listOrganizationClusters } from '../../store/clusters/clusters.ts';
 import { findObservation } from '../../store/clusters/observations.ts';
 import { inPart, type Reader, type Tx, tryOut } from '../../store/engine/index.ts';
@@ -311,6 +312,7 @@ function isSomething(effect: OnCluster): boolean {
 interface LoginAccount {
   username: string;
   loginState: 'ready' | 'waiting_for_key';
+  isAdopted?: true;
 }
 
 interface SlurmCluster {
@@ -361,10 +363,14 @@ export async function listSlurmAccounts({ db, now }: Tx): Promise<SlurmCluster[]
     let accounts = lists.get(organizationId);
     if (!accounts) {
       const users = await listWantedUsers(db, organizationId, now);
-      accounts = users.map(({ username, desiredLoginState: loginState }) => ({ username, loginState }));
+      const given = await listGivenNumbers(db, organizationId);
+      accounts = users.map(({ userId, username, desiredLoginState: loginState }) => {
+        return { username, loginState, ...(given.has(userId) && { isAdopted: true }) };
+      });
       lists.set(organizationId, accounts);
     }
-    clusters.push({ id, name, rollout: rolloutForPeople(driver.slurm), accounts });
+    const own = driver.slurm?.adopt ? accounts : accounts.map(({ isAdopted: _, ...account }) => account);
+    clusters.push({ id, name, rollout: rolloutForPeople(driver.slurm), accounts: own });
   }
   return clusters;
 }

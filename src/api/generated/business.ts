@@ -2649,6 +2649,10 @@ export interface components {
             };
             /** @description Left out - /etc/slurm/slurm.conf */
             configFile?: string;
+            /** @description Accounts that hosts have with the names and numbers of members become ours; left out - they are named and not touched */
+            adopt?: boolean;
+            /** @description Usernames of people in sudo, docker or the like who are adopted too; left out - none */
+            adoptPrivileged?: string[];
             /**
              * @description live - nothing is restarted that need not be
              * @enum {string}
@@ -4894,6 +4898,8 @@ export interface operations {
             query?: {
                 /** @description Do not wait for what is left there to be taken away */
                 abandon?: boolean;
+                /** @description Adopted accounts of members get back what they had before */
+                hand_back?: boolean;
             };
             header: {
                 /** @description The same key and body again answers with the first result. */

@@ -260,19 +260,23 @@ export const cluster: Noun = {
         return describeCheck(await api.get('/operator/clusters/{clusterID}/check', { path }));
       },
     }),
-    writes<{ yes?: true; abandon?: true }>({
+    writes<{ yes?: true; abandon?: true; handBack?: true }>({
       usage: 'release <name>',
       summary: 'take a cluster out of service, for good; homes on it are kept',
       example: "cluster release alpha --yes --reason 'sold'",
       flags: [
         yesFlag,
+        optional('--hand-back', 'adopted accounts get back what they had before'),
         optional('--abandon', 'it cannot be reached any more: say what is left there, and do not wait'),
       ],
       async run({ api, options }, name = '') {
         const found = await findCluster(api, name);
         if (!options.yes) await confirmRelease(found);
         const path = { clusterID: found.cluster.id };
-        const query = options.abandon ? { abandon: true } : {};
+        const query = {
+          ...(options.abandon && { abandon: true }),
+          ...(options.handBack && { hand_back: true }),
+        };
         const released = await api.post('/operator/clusters/{clusterID}/release', { path, query });
         const { cleanup_state: cleanup } = released.cluster;
         const message = options.abandon && cleanup ? { message: `${found.name}: ${cleanup}.` } : {};

@@ -22,7 +22,11 @@ export interface Manifest {
   /** The version of the organization's list that the accounts are from; one list serves all its clusters. 0: no list. */
   listVersion: number;
   accounts: readonly ManifestAccount[];
+  /** Adopted accounts of people who have none now: a host may still have such an account, and know nothing of it. */
+  former?: readonly FormerAccount[];
 }
+
+export type FormerAccount = Pick<ManifestAccount, 'username' | 'uid' | 'gid'>;
 
 export interface ManifestAccount {
   userId: string;
@@ -34,6 +38,8 @@ export interface ManifestAccount {
   loginState: 'ready' | 'waiting_for_key';
   /** Set for people with `clusters.ssh.admin`. */
   isAdmin?: true;
+  /** An operator gave the numbers, and the cluster adopts accounts: one that a host has with them becomes ours. */
+  isAdopted?: true;
   keySetGeneration: number;
   keyFingerprints: readonly string[];
 }

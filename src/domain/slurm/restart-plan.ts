@@ -2,7 +2,7 @@
 import type { ManifestAccount } from '../access/manifest.ts';
 import { changedFields, type SlurmConfiguration } from './configuration.ts';
 
-type LoginAccount = Pick<ManifestAccount, 'username' | 'loginState'>;
+type LoginAccount = Pick<ManifestAccount, 'username' | 'loginState' | 'isAdopted'>;
 
 export interface RestartPlan {
   added: string[];
@@ -18,7 +18,7 @@ export interface ConfigurationChange {
 
 /**
  * The restarts for a change from one set of accounts to another. A person has a login account while they have access
- * and an active key; everything restarts only when such an account appears or disappears. A new Slurm configuration
+ * and an active key; everything restarts only when such an account appears or disappears. One that is adopted was there before. A new Slurm configuration
  * restarts login nodes and the controller, and compute nodes only if their start-up packages changed.
  */
 export function restartPlan(
@@ -28,7 +28,8 @@ export function restartPlan(
 ): RestartPlan {
   const had = loginAccounts(before);
   const wants = loginAccounts(after);
-  const added = [...wants].filter((username) => !had.has(username));
+  const adopted = loginAccounts(after.filter(({ isAdopted }) => isAdopted));
+  const added = [...wants].filter((username) => !had.has(username) && !adopted.has(username));
   const removed = [...had].filter((username) => !wants.has(username));
   if (added.length + removed.length > 0) {
     return { added, removed, restarts: ['login', 'controller', 'accounting', 'compute'] };

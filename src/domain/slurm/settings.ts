@@ -39,6 +39,10 @@ export interface SlurmSettings {
   trialNode?: string;
   manage?: { user?: string; identityFile?: string };
   configFile?: string;
+  /** Accounts that hosts have with the names and numbers of members become ours. Absent: another's account is never touched. */
+  adopt?: boolean;
+  /** Usernames of people who may become root on hosts and are adopted all the same. */
+  adoptPrivileged?: string[];
   /** `live`: only unavoidable restarts. Absent: `restart`, as the contract says. */
   rollout?: SlurmRollout;
   /** The file server that makes homes, in `path`; absent: each host makes them in /home. */

@@ -4,6 +4,7 @@
  */
 import type { AccessList, AccessListUser, Manifest, ManifestAccount } from '../../domain/access/manifest.ts';
 import type { Cluster } from '../../domain/clusters/cluster.ts';
+import type { LabCluster } from '../../domain/clusters/lab.ts';
 import { homeOf } from '../../domain/people/person.ts';
 import { findSchedulerState } from '../clusters/slurm-configurations.ts';
 import type { Reader, Store } from '../engine/index.ts';
@@ -17,6 +18,8 @@ export interface StoredListUser extends AccessListUser {
   uid: number | null;
   /** Null: as the uid. */
   gid: number | null;
+  /** 1: an operator gave the numbers. */
+  given: number | null;
 }
 
 /** The newest list of a cluster; undefined before the first. */
@@ -54,6 +57,7 @@ const usersOf = prepared((db, clusterId: string) =>
       'u.shell',
       'n.uid',
       'n.gid',
+      'n.given',
     ])
     .where('l.cluster_id', '=', clusterId)
     .where('l.withdrawn', '=', 0)
@@ -119,28 +123,33 @@ export async function findManifest(store: Store, clusterId: string): Promise<Man
   return store.readSnapshot(async (db) => {
     const list = await findAccessList(db, clusterId);
     if (!list || list.isWithdrawn) return undefined;
-    const { version } = await db
+    const { version, driver } = await db
       .selectFrom('clusters as c')
       .innerJoin('organization_access_lists as o', 'o.org_id', 'c.organization_id')
-      .select('o.version')
+      .select(['o.version', 'c.driver'])
       .where('c.id', '=', clusterId)
       .executeTakeFirstOrThrow();
     const users = await listAccessListUsers(db, clusterId);
+    const { adopt = false } = (JSON.parse(driver) as LabCluster).slurm ?? {};
     return {
       clusterId,
       generation: list.generation,
       desiredGeneration: list.desiredGeneration,
       ...(await findSchedulerState(db, clusterId)),
       listVersion: version,
-      accounts: users.map(accountOf),
+      accounts: users.map((user) => accountOf(user, adopt)),
     };
   });
 }
 
-function accountOf({ uid, gid, desiredLoginState: loginState, ...user }: StoredListUser): ManifestAccount {
+function accountOf(
+  { uid, gid, given, desiredLoginState: loginState, ...user }: StoredListUser,
+  adopt: boolean,
+): ManifestAccount {
   const { userId, username, shell, accessMode, keySetGeneration, keyFingerprints } = user;
   const number = uid ?? 0;
   const account = { userId, username, uid: number, gid: gid ?? number, home: homeOf(username), shell };
   const isAdmin = accessMode === 'admin' && { isAdmin: true as const };
-  return { ...account, loginState, ...isAdmin, keySetGeneration, keyFingerprints };
+  const isAdopted = adopt && given === 1 && { isAdopted: true as const };
+  return { ...account, loginState, ...isAdmin, ...isAdopted, keySetGeneration, keyFingerprints };
 }

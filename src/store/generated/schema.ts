@@ -172,6 +172,16 @@ export interface Schema {
     created_at: string;
     updated_at: string;
   };
+  /** Accounts that hosts had before us and that may be ours by now. */
+  adopted_accounts: {
+    cluster_id: string;
+    user_id: string;
+    username: string;
+    uid: number;
+    gid: number;
+    /** 1: a release hands it back. */
+    hand_back: number;
+  };
   /** Kubernetes access to one cluster or one of its namespaces, with or without membership. */
   resource_grants: {
     id: string;

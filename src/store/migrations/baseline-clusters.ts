@@ -30,6 +30,18 @@ create table clusters (
 );
 create index clusters_by_organization on clusters (organization_id, created_at, id);
 
+-- Accounts that hosts had before us and that may be ours by now.
+create table adopted_accounts (
+  cluster_id text not null references clusters (id),
+  user_id text not null references users (id),
+  username text not null,
+  uid integer not null,
+  gid integer not null,
+  -- 1: a release hands it back.
+  hand_back integer not null,
+  primary key (cluster_id, user_id)
+);
+
 -- Kubernetes access to one cluster or one of its namespaces, with or without membership.
 create table resource_grants (
   id text primary key not null,

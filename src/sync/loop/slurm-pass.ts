@@ -8,6 +8,7 @@ import {
   findManifest,
   updateDesiredGeneration,
 } from '../../store/access/access-lists.ts';
+import { recordAdopted } from '../../store/access/adopted-accounts.ts';
 import { keepNumbers } from '../../store/access/directory-numbers.ts';
 import { recordApplyFailure } from '../../store/clusters/cluster-sides.ts';
 import { findObservation, recordSlurmReport } from '../../store/clusters/observations.ts';
@@ -52,7 +53,8 @@ export async function passSlurm(
   const manifest = isNeeded ? await admission(() => findManifest(store, cluster.id)) : undefined;
   if (manifest) {
     await deps.recheckSessions?.(cluster.id);
-    const work = driver.apply(manifest, atMost(signal, applyLimitMs), superseded);
+    const former = await recordAdopted(store, manifest);
+    const work = driver.apply({ ...manifest, former }, atMost(signal, applyLimitMs), superseded);
     const failed = await observeDuring(work, observe, deps.intervalMs).then(
       () => undefined,
       (error: unknown) => ({ error }),

@@ -9,6 +9,7 @@ import { patienceMs, type SlurmCluster, type WaitOptions } from './cluster.ts';
 import {
   accountRows,
   configurationRows,
+  formerRows,
   isForSlurmd,
   limitRows,
   nodeStepRows,
@@ -299,7 +300,7 @@ function configurationOwed({ cluster, manifest }: ApplyRun, host: Host, facts: F
 /** Rows to apply a host's part. `configuration`: the wanted one, the last good one (`back`), or neither (false). */
 function applyRows(pass: ApplyRun, host: Host, facts: Facts, configuration: 'apply' | 'back' | false): Row[] {
   const { settings, controllerFacts } = pass.cluster;
-  const { accounts, slurmConfiguration, configurationPutAt = '' } = pass.manifest;
+  const { accounts, former, slurmConfiguration, configurationPutAt = '' } = pass.manifest;
   const site = Object.entries(controllerFacts?.controller?.site ?? {});
   // Without the wanted configuration, the controller keeps its version: that version is the cluster's.
   const isPart = configuration !== 'apply' && host.roles.has('controller');
@@ -308,7 +309,8 @@ function applyRows(pass: ApplyRun, host: Host, facts: Facts, configuration: 'app
     : pass.manifest.desiredGeneration;
   const rows: Row[] = [
     versionRow({ ...pass.manifest, desiredGeneration }),
-    ...accountRows(accounts, host),
+    ...accountRows(accounts, settings, host),
+    ...formerRows(former, settings),
     ...(host.roles.has('controller') ? limitRows(settings, accounts) : []),
     ...scriptRows(slurmConfiguration),
     ...site.map(([kind, value]): Row => ['site', kind, value]),

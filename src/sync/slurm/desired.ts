@@ -1,6 +1,6 @@
 /** Converts a manifest into the rows of data for a host's script. */
 import { createHash } from 'node:crypto';
-import type { Manifest, ManifestAccount } from '../../domain/access/manifest.ts';
+import type { FormerAccount, Manifest, ManifestAccount } from '../../domain/access/manifest.ts';
 import { limitsOf, type SlurmLimits } from '../../domain/slurm/accounting.ts';
 import type { SlurmConfiguration } from '../../domain/slurm/configuration.ts';
 import { type RestartPlan, restartPlan } from '../../domain/slurm/restart-plan.ts';
@@ -62,13 +62,38 @@ function homeRows({ homes, commands }: SlurmSettings, { roles }: Host): Row[] {
  */
 export function accountRows(
   accounts: readonly ManifestAccount[],
-  { roles, accounts: source }: Pick<Host, 'roles' | 'accounts'>,
+  { adoptPrivileged = [] }: Pick<SlurmSettings, 'adoptPrivileged'>,
+  host: Pick<Host, 'roles' | 'accounts'>,
 ): Row[] {
-  const isServer = roles.has('homes') && roles.size === 1;
-  return accounts.map(({ username, uid, userId, shell, loginState }) => {
-    if (loginState !== 'ready' || (uid === 0 && source !== 'directory')) return ['member', username];
+  const isServer = host.roles.has('homes') && host.roles.size === 1;
+  const adoption = ({ username, isAdopted }: ManifestAccount) => {
+    if (host.accounts === 'copied') return 'copied';
+    if (!isAdopted) return '';
+    return adoptPrivileged.includes(username) ? 'privileged' : 'adopt';
+  };
+  return accounts.map((account) => {
+    const { username, uid, gid, userId, shell, loginState } = account;
+    if (loginState !== 'ready' || (uid === 0 && host.accounts !== 'directory')) return ['member', username];
     const usable = /^\/[A-Za-z0-9_/.+-]+$/.test(shell) ? shell : '/bin/bash';
-    return ['account', username, uid, userId, isServer ? '/usr/sbin/nologin' : usable];
+    return [
+      'account',
+      username,
+      uid,
+      userId,
+      isServer ? '/usr/sbin/nologin' : usable,
+      gid,
+      adoption(account),
+    ];
+  });
+}
+
+/** Adopted accounts that must be locked, also on a host that lost its notes. */
+export function formerRows(
+  former: readonly FormerAccount[] = [],
+  { adoptPrivileged = [] }: Pick<SlurmSettings, 'adoptPrivileged'>,
+): Row[] {
+  return former.map(({ username, uid, gid }) => {
+    return ['former', username, uid, gid, adoptPrivileged.includes(username) ? 'privileged' : ''];
   });
 }
 

@@ -18,6 +18,7 @@ import { SlurmCluster, type SlurmOptions } from './cluster.ts';
 import { cleanLeftHosts, releaseHost, releaseLeftHosts } from './left-hosts.ts';
 import { Observer } from './observe.ts';
 import { Progress } from './progress.ts';
+import type { Row } from './script.ts';
 
 export { openHostRecord } from './host-record.ts';
 
@@ -44,13 +45,14 @@ export function createSlurmDriver(options: SlurmOptions): RealSlurmDriver {
         await applyManifest(cluster, progress, manifest, { signal, superseded });
         await cleanLeftHosts(cluster, signal, superseded);
       }),
-    async release(signal) {
+    async release(signal, handBack = []) {
       await observer.observeHosts(signal);
+      const rows = handBack.map((username): Row => ['hand-back', username]);
       const [controller, ...others] = cluster.hosts();
       // The scripts are removed last, after Slurm's configuration names none of them any more.
-      const left = controller ? await releaseHost(cluster, controller, signal) : [];
+      const left = controller ? await releaseHost(cluster, controller, signal, rows) : [];
       if (left.length === 0) {
-        const messages = await Promise.all(others.map((host) => releaseHost(cluster, host, signal)));
+        const messages = await Promise.all(others.map((host) => releaseHost(cluster, host, signal, rows)));
         left.push(...messages.flat());
       }
       left.push(...(await releaseLeftHosts(cluster, signal)));

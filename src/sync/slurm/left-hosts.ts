@@ -115,5 +115,8 @@ export async function releaseHost(
   const result = await cluster.run(host, 'release', rows, signal);
   if (result instanceof HostError) return [result.message];
   if (result.problems.length === 0) cluster.record.remove(host.address);
+  const { name, log } = cluster.options;
+  const message = result.notices.map((notice) => `${host.address}: ${notice}`).join('; ');
+  if (message !== '') log.warn('slurm.noticed', { cluster: name, words: message });
   return result.problems.map(({ message }) => `${host.address}: ${message}`);
 }

@@ -1,6 +1,7 @@
 /** The script for a host, followed by its data; and the parser of the report that it writes. */
 import { accounting } from './script/accounting.ts';
 import { accounts } from './script/accounts.ts';
+import { adoption } from './script/adoption.ts';
 import { configuration } from './script/configuration.ts';
 import { directory } from './script/directory.ts';
 import { homes } from './script/homes.ts';
@@ -11,7 +12,8 @@ import { restart } from './script/restart.ts';
 /** A line of data: its kind, and fields without tabs or line ends; free text is base64. */
 export type Row = readonly [kind: string, ...fields: (string | number)[]];
 
-const program = [prelude, accounts, directory, homes, accounting, configuration, restart, main].join('');
+const parts = [prelude, accounts, adoption, directory, homes, accounting, configuration, restart, main];
+const program = parts.join('');
 
 /** Terminator of the data. No line of data can equal it, as each begins with its kind and a tab. */
 const endOfData = 'ANDROMEDA_DATA_ENDS';

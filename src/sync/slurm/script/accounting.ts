@@ -22,19 +22,25 @@ find_account() { cluster=$(conf_value ClusterName); row slurm-account; account=$
 # the site's all that we did not add.
 plan_associations() { # NOTES
   cat "$S/associated" > "$T/associated" 2> /dev/null
+  cat "$T/handed" > "$T/handed-back" 2> /dev/null
   awk '
     s == "noted" { noted[$1] = 1; next }
     s == "keep" { keep[$1] = 1; next }
     s == "added" { added[$1] = 1; next }
+    s == "adopted" { adopted[$1] = 1; next }
+    s == "handed" { handed[$1] = 1; next }
     s == "ours" { state[$1] = $3; next }
     $1 == "" { next }
     { has[$1] = 1; limits = ($3 == "0") + ($4 == "0") }
     $1 in state && state[$1] == "ready" { if (limits > 0) print "open", $1; next }
     !($1 in state) && $1 in noted { next }
     $1 in keep { if (limits < 2) print "close", $1; next }
-    own || $1 in added { print "drop", $1 }
+    own || $1 in added { print "drop", $1; next }
+    # Of an adopted person in an account of the site.
+    $1 in handed { if (limits > 0) print "open", $1; next }
+    $1 in adopted && $1 in state && limits < 2 { print "close", $1 }
     END { for (name in state) if (state[name] == "ready" && !(name in has)) print "add", name }' \
-    own="$(is_own_account && echo 1)" FS='\t' s=noted "$T/noted" s=keep "$T/keep" s=added "$T/associated" s=ours "$1" FS='|' s= "$T/associations" | sort -u
+    own="$(is_own_account && echo 1)" FS='\t' s=noted "$T/noted" s=keep "$T/keep" s=added "$T/associated" s=adopted "$T/kept" s=handed "$T/handed-back" s=ours "$1" FS='|' s= "$T/associations" | sort -u
 }
 
 apply_accounting() {

@@ -29,10 +29,11 @@ unlock_account_files() {
   done 2> /dev/null
 }
 
-# Makes the files by $T/edits: lines of new|mend|open|lock|drop, name, uid, shell. passwd is last: who is there is whole.
+# Makes the files by $T/edits: lines of new|mend|open|lock|drop, name, uid, shell, gid. passwd is last: who is there is whole.
 edit_account_files() {
   local file status=0
   [ -s "$T/edits" ] || return 0
+  ! is_copy || { say_old_copy; return 0; }
   lock_account_files || { unlock_account_files; return 1; }
   for file in group gshadow subuid subgid shadow passwd; do
     [ ! -e "/etc/$file" ] || { edited "$file" > "$T/$file" && put_account_file "$file"; } || { status=1; break; }
@@ -58,8 +59,10 @@ edited() { # passwd|group|shadow|gshadow|subuid|subgid
   [ -f $defs ] || defs=/dev/null
   awk -v file="$1" -v comment="$comment" -v today="$today" '
     function fresh(name) {
-      if (file == "passwd") return name ":x:" uid[name] ":" uid[name] ":" comment ":/home/" name ":" shell[name]
+      if (file == "passwd") return name ":x:" uid[name] ":" gid[name] ":" comment ":/home/" name ":" shell[name]
       if (file == "shadow") return name ":*:" today ":::::" (what[name] == "lock" ? 1 : "") ":"
+      # A group of several people is not ours to make.
+      if (file ~ /^g/ && gid[name] != uid[name]) return ""
       if (file == "group") return name ":x:" uid[name] ":"
       if (file == "gshadow") return name ":!::"
       return fresh_range(name)
@@ -88,7 +91,8 @@ edited() { # passwd|group|shadow|gshadow|subuid|subgid
       return kept
     }
     s == "defs" { gsub(/"/, "", $2); defs[$1] = $2 + 0; next }
-    s == "edits" { what[$2] = $1; uid[$2] = $3; shell[$2] = $4; order[++size] = $2; next }
+    s == "kept" { kept[$1] = 1; expiry[$1] = $5; next }
+    s == "edits" { what[$2] = $1; uid[$2] = $3; shell[$2] = $4; gid[$2] = $5; order[++size] = $2; next }
     s == "passwd" { person[$1] = $3; next }
     s == "group" { group[$1] = $3; next }
     s == "ranges" { if (file ~ /^sub/ && $2 + $3 > range) range = $2 + $3; next }
@@ -99,43 +103,53 @@ edited() { # passwd|group|shadow|gshadow|subuid|subgid
     !($1 in what) { print; next }
     what[$1] == "drop" {
       # What is of another with that name stays.
-      if (file ~ /^g/ ? $1 in group && group[$1] != uid[$1] : $1 in person && person[$1] != uid[$1]) print
+      if (file ~ /^g/ ? gid[$1] != uid[$1] || $1 in group && group[$1] != uid[$1] : $1 in person && person[$1] != uid[$1]) print
       next
     }
     # What is left of another who had the name is not taken over.
     (what[$1] == "new" && file ~ /^sub/) || (what[$1] ~ /^(new|mend)$/ && file ~ /shadow/) { next }
     { seen[$1] = 1 }
-    file == "passwd" && what[$1] ~ /^(open|mend)$/ { $5 = comment; $6 = "/home/" $1; $7 = shell[$1] }
+    file == "passwd" && what[$1] ~ /^(open|mend)$/ {
+      if (!($1 in kept)) { $5 = comment; $6 = "/home/" $1 }
+      if (shell[$1] != "") $7 = shell[$1]
+    }
     file == "shadow" && what[$1] == "lock" { $8 = 1 }
+    file == "shadow" && what[$1] == "open" && $1 in kept { if ($8 == "1") $8 = expiry[$1]; print; next }
     file == "shadow" && what[$1] == "open" {
       if ($2 !~ /^\*/) $2 = "*"
       if ($3 == "0" || ($5 != "" && $3 + $5 < today)) { $3 = today; $5 = ""; $7 = "" }
       $8 = ""
     }
     { print }
-    END { add_missing() }' s=defs $defs FS='\t' s=edits "$T/edits" FS=: OFS=: s=passwd /etc/passwd s=group /etc/group \
+    END { add_missing() }' s=defs $defs FS='\t' s=kept "$T/kept" s=edits "$T/edits" FS=: OFS=: s=passwd /etc/passwd s=group /etc/group \
     s=ranges "/etc/$1" s= "/etc/$1"
 }
 
-# Those that are ours, in $T/ours: by our notes, and where those are lost, by the accounts' comment fields.
+# Those that are ours, in $T/ours: by our notes; where those are lost, by the accounts' comment fields; and those of $T/former,
+# adopted once and gone by now, of which this host may know nothing.
 recall_accounts() {
   set -- /dev/null
   : > "$T/noted"
+  cat "$S/kept" > "$T/kept" 2> /dev/null
+  find_former
   for file in /var/lib/andromeda-slurm/*/accounts /var/lib/andromeda-slurm/*/directory; do [ ! -f "$file" ] || set -- "$@" "$file"; done
-  awk -v id="$id" '
+  awk -v id="$id" -v taken="$T/taken" '
+    s == "former" { former[$1] = $2 ":" $3; next }
     s == "noted" { noted[$1] = 1; print > all; if (FILENAME == own) print; next }
     s == "shadow" { expires[$1] = $8; next }
-    $1 in noted || $3 < 20000 || $4 != $3 || $6 != "/home/" $1 { next }
-    { split($5, comment, ",") }
-    comment[1] == "Andromeda" && comment[5] == id {
-      print $1, $3, expires[$1] == "1" ? "locked" : "ready", "-", $7
-    }' OFS='\t' FS='\t' own="$people" all="$T/noted" s=noted "$@" FS=: s=shadow /etc/shadow s=passwd /etc/passwd > "$T/ours"
+    $1 in noted || $3 == "0" { next }
+    { split($5, comment, ","); is_ours = comment[1] == "Andromeda" && comment[5] == id && $6 == "/home/" $1 }
+    !is_ours && former[$1] == $3 ":" $4 { print $1 > taken; is_ours = 1 }
+    is_ours { print $1, $3, expires[$1] == "1" ? "locked" : "ready", "-", $7, $4 }' OFS='\t' FS='\t' own="$people" all="$T/noted" \
+    s=former "$T/former" s=noted "$@" FS=: s=shadow /etc/shadow s=passwd /etc/passwd > "$T/ours"
 }
 
 # What is to be done, in $T/todo, from what is ours ($T/ours), what is there, and what is wanted ($T/wanted).
 #   new, mend    is not there          change  can log in, but is not as it should be
 #   alter        cannot log in         same    is as it should be
 #   conflict     another is in the way barred  is there, but another is in the way
+#   adopt        is there as wanted, and not ours yet
+# Behind it: name, uid, user ID, wanted shell (conflict, barred: the message), shell to set, mark, why, gid.
 plan_accounts() {
   awk '{ shell = s == "wanted" ? $4 : $7 } !seen[shell]++ { print shell }' FS='\t' s=wanted "$T/wanted" FS=: s=passwd /etc/passwd | while read -r shell; do
     use=$shell
@@ -143,36 +157,61 @@ plan_accounts() {
     [ -x "$use" ] || use=/bin/sh
     emit "$shell" "$use"
   done > "$T/shells"
-  awk -v comment="$comment" -v today="$today" '
-    function conflict(message) { print "conflict", $1, $2, $3, message }
-    s == "ours" { uid[$1] = $2; who[$1] = $4; shell[$1] = $5; next }
-    s == "passwd" { there[$1] = $3; group[$1] = $4; gecos[$1] = $5; home[$1] = $6; login_shell[$1] = $7; owner[$3] = $1; next }
+  awk -v comment="$comment" -v today="$today" -v copy="$(is_copy && echo 1)" '
+    function conflict(message) { print "conflict", $1, $2, $3, message, $4, $6, "", gid }
+    function shell_to_set() { return copy || $4 == asked[$1] ? "" : use[$4] }
+    s == "ours" { uid[$1] = $2; who[$1] = $4; shell[$1] = $5; number[$1] = $6; next }
+    s == "kept" { kept[$1] = 1; asked[$1] = $6; next }
+    s == "passwd" {
+      there[$1] = $3; group[$1] = $4; gecos[$1] = $5; home[$1] = $6; login_shell[$1] = $7
+      if ($3 in owner) twin[$3] = owner[$3]
+      owner[$3] = $1; next
+    }
     s == "shadow" {
       expires[$1] = $8
       secret[$1] = $2 !~ /^[*!]/
-      open[$1] = $8 == "" && $2 !~ /^!/ && $3 != "0" && ($5 == "" || $3 + $5 >= today)
+      current[$1] = $3 != "0" && ($5 == "" || $3 + $5 >= today)
+      open[$1] = $8 == "" && $2 !~ /^!/ && current[$1]
+      # With a password that is only locked (usermod -L), or with a day to come on which it expires.
+      usable[$1] = current[$1] && $2 !~ /^!+[^!*]/ && ($8 == "" || $8 > today)
       next
     }
     s == "shells" { use[$1] = $2; next }
-    { wanted[$1] = 1 }
+    { wanted[$1] = 1; gid = $5; why = "" }
     $1 in uid && uid[$1] != $2 { conflict("the account " $1 " was made here with the uid " uid[$1] " before"); next }
-    $1 in there && (!($1 in uid) || there[$1] != $2 || group[$1] != $2) {
-      conflict("the account " $1 " (uid " there[$1] ") is there already and is not ours"); next
+    $1 in there && !($1 in uid) && $6 != "" && there[$1] == $2 && group[$1] == gid {
+      if ($2 in twin) why = "the uid " $2 " of " $1 " is also that of " (owner[$2] == $1 ? twin[$2] : owner[$2])
+      else if (!usable[$1]) why = "the account " $1 " is locked here, or has expired (chage -l " $1 ")"
+      else if (login_shell[$1] ~ /\/(nologin|false)$/) why = "the account " $1 " has the shell " login_shell[$1]
+      print "adopt", $1, $2, $3, $4, home[$1], $6, why, gid; next
+    }
+    $1 in there && (!($1 in uid) || there[$1] != $2 || group[$1] != gid) {
+      if ($6 == "") conflict("the account " $1 " (uid " there[$1] ") is there already and is not ours")
+      else conflict("the account " $1 " has the uid " there[$1] " and the gid " group[$1] " here, and not " $2 " and " gid)
+      next
     }
     !($1 in there) && $2 in owner { conflict("the uid " $2 " of " $1 " belongs to the account " owner[$2] ", which is not ours"); next }
     !($1 in there) { what = $1 in uid ? "mend" : "new" }
+    $1 in there && ($1 in kept || copy) {
+      if (expires[$1] != "1" && !usable[$1]) { print "barred", $1, $2, $3, "the account " $1 " is locked here, or has expired (chage -l " $1 ")", $4, $6, "", gid; next }
+      set = shell_to_set()
+      if (set != "" && set != login_shell[$1]) why = "has another shell"
+      what = expires[$1] == "1" ? "alter" : why != "" ? "change" : "same"
+      print what, $1, $2, $3, $4, set, "", why, gid; next
+    }
     {
       why = !($1 in there) ? "" : secret[$1] ? "has a password" : home[$1] != "/home/" $1 ? "has another home" : login_shell[$1] != use[$4] ? "has another shell" : ""
     }
     $1 in there { what = !open[$1] || use[login_shell[$1]] != login_shell[$1] ? "alter" : why != "" ? "change" : "same" }
-    { print what, $1, $2, $3, $4, use[$4], $1 in there && gecos[$1] != comment ? "unmarked" : "", why }
+    { print what, $1, $2, $3, $4, use[$4], !($1 in there) ? $6 : gecos[$1] != comment ? "unmarked" : "", why, gid }
     END {
       for (name in uid) if (!(name in wanted)) {
         is = name in there && there[name] == uid[name]
-        print is && expires[name] != "1" ? "lock" : is ? "locked" : "gone", name, uid[name], who[name], shell[name]
+        print is && expires[name] != "1" ? "lock" : is ? "locked" : "gone", name, uid[name], who[name], shell[name], "", "", "", number[name]
       }
-    }' OFS='\t' FS='\t' s=ours "$T/ours" FS=: s=passwd /etc/passwd s=shadow /etc/shadow \
+    }' OFS='\t' FS='\t' s=ours "$T/ours" s=kept "$T/kept" FS=: s=passwd /etc/passwd s=shadow /etc/shadow \
     FS='\t' s=shells "$T/shells" s=wanted "$T/wanted" > "$T/plan"
+  check_adoptions
   find_foreign
 }
 
@@ -182,31 +221,37 @@ find_foreign() {
   local source asked='^new$' at=/home/
   [ -z "$homes" ] || at=$homes/
   source=$(sed -n "s/^[ $tab]*passwd:[ $tab]*\([^ $tab]*\).*/\1/p" /etc/nsswitch.conf 2> /dev/null)
-  case $source in '' | files | compat) ;; *) asked='^(new|alter|change|same)$' ;; esac
+  case $source in '' | files | compat) ;; *) asked='^(new|alter|change|same|adopt)$' ;; esac
   for file in new lookups people groups writable; do : > "$T/$file"; done
   awk '
-    $1 == "new" { print $2 > (prefix "new"); print $3 > (prefix "new"); print $3 > (prefix "lookups") }
+    $1 == "new" { if ($3 == $9) print $2 > (prefix "new"); print $9 > (prefix "new"); print $3 > (prefix "lookups") }
     $1 ~ asked { print $2 > (prefix "lookups") }
-    $1 ~ /^(new|mend|alter|change|same)$/ { print at $2 }' FS='\t' prefix="$T/" asked="$asked" at="$at" "$T/plan" |
+    $1 ~ /^(new|mend|alter|change|same|adopt)$/ { print at $2 }' FS='\t' prefix="$T/" asked="$asked" at="$at" "$T/plan" |
     xargs -r stat -L -c '%n:%u:%a' 2> /dev/null > "$T/homes"
   [ ! -s "$T/lookups" ] || xargs getent passwd < "$T/lookups" | cut -d : -f 1,3 > "$T/people"
   [ ! -s "$T/new" ] || xargs getent group < "$T/new" | cut -d : -f 1,3 > "$T/groups"
   awk -v writable="$T/writable" -v at="$at" '
-    function conflict(message) { print $1 ~ /^(new|mend)$/ ? "conflict" : "barred", $2, $3, $4, message }
+    function conflict(message,  is) {
+      is = $1 ~ /^(new|mend|adopt)$/ ? "conflict" : "barred"
+      print is, $2, $3, $4, message, $5, is == "conflict" ? $7 : "", "", $9
+    }
+    s == "kept" { kept[$1] = 1; next }
     s == "people" { person[$1] = $2; number[$2] = $1; next }
     s == "groups" { group[$1] = 1; gid[$2] = $1; next }
     s == "homes" { home[$1] = $2; open[$1] = $3 ~ /[2367]$/; next }
-    $1 !~ /^(new|mend|alter|change|same)$/ { print; next }
+    $1 !~ /^(new|mend|alter|change|same|adopt)$/ { print; next }
     (at $2) in home && home[at $2] != $3 {
       conflict(at $2 " belongs to the uid " home[at $2] " and not to " $3); next
     }
-    open[at $2] { print at $2 > writable }
+    open[at $2] && !($2 in kept) && $1 != "adopt" { print at $2 > writable }
     $2 in person && ($1 == "new" || person[$2] != $3) { conflict("a directory service has an account " $2 " that is not ours"); next }
     $1 != "new" { print; next }
     $3 in number { conflict("a directory service has the uid " $3 " of " $2 " for " number[$3] ", which is not ours"); next }
+    $3 != $9 && !($9 in gid) { conflict("the group with the gid " $9 " of " $2 " is not there (groupadd -g " $9 ")"); next }
+    $3 != $9 { print; next }
     $2 in group { conflict("the group " $2 " is there already and is not ours"); next }
     $3 in gid { conflict("the gid " $3 " of " $2 " belongs to the group " gid[$3] ", which is not ours"); next }
-    { print }' OFS='\t' FS=: s=people "$T/people" s=groups "$T/groups" s=homes "$T/homes" FS='\t' s=todo "$T/plan" \
+    { print }' OFS='\t' FS=: s=people "$T/people" s=groups "$T/groups" s=homes "$T/homes" FS='\t' s=kept "$T/kept" s=todo "$T/plan" \
     > "$T/todo"
   makes_homes || : > "$T/writable"
 }
@@ -217,19 +262,20 @@ apply_accounts() {
   [ ! -s "$S/conflicts" ] || flush_lookups
   recall_accounts
   plan_accounts
-  awk -F '\t' '$1 ~ /^(conflict|barred)$/ { print $4, $2, $3, $5 }' OFS='\t' "$T/todo" | keep "$S/conflicts"
+  awk -F '\t' '$1 ~ /^(conflict|barred)$/ { print $4, $2, $3, $5, $9, $7 }' OFS='\t' "$T/todo" | keep "$S/conflicts"
+  keep_fields
   # Ours from here on, before any of it is made: what is cut off half-way is finished next time.
   awk -F '\t' '
     s == "shells" { shell[$1] = $4; next }
-    $1 ~ /^(new|mend|alter|change|same|barred)$/ { print $2, $3, "ready", $4, shell[$2] }
-    $1 ~ /^(lock|locked|gone)$/ { print $2, $3, "locked", $4, $5 }' OFS='\t' s=shells "$T/wanted" s=todo "$T/todo" |
+    $1 ~ /^(new|mend|alter|change|same|barred|adopt)$/ { print $2, $3, "ready", $4, shell[$2], $9 }
+    $1 ~ /^(lock|locked|gone)$/ { print $2, $3, "locked", $4, $5, $9 }' OFS='\t' s=shells "$T/wanted" s=todo "$T/todo" |
     sort > "$T/accounts"
   # One that is ours and in conflict now stays ours.
   awk -F '\t' 'NR == FNR { known[$1] = 1; next } !($1 in known) { $3 = "locked"; print }' OFS='\t' \
     "$T/accounts" "$T/ours" | sort - "$T/accounts" | keep "$S/accounts"
   awk -F '\t' '
-    $1 ~ /^(new|mend|lock)$/ { print $1, $2, $3, $6 }
-    $1 ~ /^(alter|change)$/ || ($1 == "same" && $7 == "unmarked") { print "open", $2, $3, $6 }' OFS='\t' "$T/todo" > "$T/edits"
+    $1 ~ /^(new|mend|lock)$/ { print $1, $2, $3, $6, $9 }
+    $1 ~ /^(alter|change)$/ || ($1 == "same" && $7 == "unmarked") { print "open", $2, $3, $6, $9 }' OFS='\t' "$T/todo" > "$T/edits"
   edit_account_files 2> "$T/out" || problem account "the accounts cannot be written: $(first_output)"
   end_processes
   make_homes

@@ -89,7 +89,7 @@ apply_directory() {
 }
 # Homes are the site's, unless the settings say how they are made.
 directory_homes() { has_rows homes || has_rows make-home; }
-group_of() { if from_directory; then id -g "$1"; else echo "$2"; fi; } # NAME UID
+group_of() { if from_directory; then id -g "$1"; else echo "$2"; fi; } # NAME GID
 
 # Those who left, with the number that was theirs; not where another person has it by now, or another cluster has people of that number here.
 leave_directory() {

@@ -18,10 +18,10 @@ copy_homes() {
   local new="$homes/.andromeda-$$-$host"
   # Of scripts that were killed here: one runs at a time on a host.
   for name in "$homes"/.andromeda-*-"$host"; do [ ! -d "$name" ] || rm -rf "$name"; done
-  while IFS="$tab" read -r name uid state _; do
+  while IFS="$tab" read -r name uid state _ _ gid; do
     [ "$state" = ready ] && [ ! -e "$homes/$name" ] || continue
     [ -d "$new" ] || mkdir "$new" > "$T/out" 2>&1 || { home_problem "$new"; return 0; }
-    { if [ -d /etc/skel ]; then cp -R /etc/skel "$new/$name"; else mkdir "$new/$name"; fi && chown -R "$uid:$(group_of "$name" "$uid")" "$new/$name"; } > "$T/out" 2>&1 ||
+    { if [ -d /etc/skel ]; then cp -R /etc/skel "$new/$name"; else mkdir "$new/$name"; fi && chown -R "$uid:$(group_of "$name" "$gid")" "$new/$name"; } > "$T/out" 2>&1 ||
       { home_problem "$homes/$name"; rm -rf "$new/$name"; ! is_squashed || break; }
   done < "$people"
   [ -d "$new" ] || return 0
@@ -42,10 +42,10 @@ command_homes() {
   row make-home; command=$(printf '%s' "$line" | unpack)
   : >> "$S/homes-made"
   awk 's == "made" { made[$1] = $2; next } $3 == "ready" && made[$1] != $2' FS='\t' s=made "$S/homes-made" s= "$people" > "$T/homes"
-  while IFS="$tab" read -r name uid _ who _; do
+  while IFS="$tab" read -r name uid _ who _ gid; do
     [ ! -e "$homes/$name" ] || continue
     status=0
-    run_command "$(printf '%s' "$command" | sed "s/{username}/$name/g; s/{uid}/$uid/g; s/{gid}/$(group_of "$name" "$uid")/g")" || status=$?
+    run_command "$(printf '%s' "$command" | sed "s/{username}/$name/g; s/{uid}/$uid/g; s/{gid}/$(group_of "$name" "$gid")/g")" || status=$?
     if [ $status -eq 0 ]; then emit "$name" "$uid" >> "$S/homes-made"
     else emit "$who" "$name" "$uid" "the home of $name cannot be made: makeHome ended with $status: $(first_output)" >> "$T/homeless"; fi
   done < "$T/homes"

@@ -35,14 +35,14 @@ observe_state() {
 # the way of. Whoever could not log in at this moment is named, so that nobody is reported as ready who is not.
 observe_accounts() {
   if from_directory; then observe_directory; return 0; fi
-  awk -F '\t' 's == "ours" { if ($3 == "ready") { known[$1] = 1; print $1, $2, $4, $5 } next } !($2 in known) { print $2, $3, $1, "/bin/sh" }' \
+  awk -F '\t' 's == "ours" { if ($3 == "ready") { known[$1] = 1; print $1, $2, $4, $5, $6 } next } !($2 in known) { print $2, $3, $1, "/bin/sh", $5, $6 }' \
     OFS='\t' s=ours "$T/ours" s=conflicts "$T/conflicts" > "$T/wanted"
   plan_accounts
   awk -F '\t' '$1 != $2 { print "missing-shell\t" $1 }' "$T/shells"
   awk -F '\t' '
     s == "conflicts" { stood[$2] = 1; next }
     $1 ~ /^(conflict|barred)$/ { print "conflict", $4, $2, $3, $5; if (!($2 in stood)) drift("something stands in the way of " $2); next }
-    $1 ~ /^(new|mend|alter)$/ || $2 in stood { print "absent", $4, $2 }
+    $1 ~ /^(new|mend|alter|adopt)$/ || $2 in stood { print "absent", $4, $2 }
     $2 in stood { drift("what stood in the way of " $2 " is gone"); next }
     $1 ~ /^(new|mend)$/ { drift("the account " $2 " is gone") }
     $1 == "alter" { drift("the account " $2 " is locked, or its shell is gone") }
@@ -54,6 +54,7 @@ observe_accounts() {
   # Whom the site lets be root is the site's to say.
   awk -F '[:,\t]' 's == "ours" { ours[$1] = 1; next } $1 ~ /^(root|sudo|wheel|admin|docker|lxd|disk|shadow)$/ {
     for (i = 4; i <= NF; i++) if ($i in ours && ++notices <= 5) print "notice\t" $i " is in the group " $1 }' s=ours "$T/ours" s= /etc/group
+  notice_passwords
   uids=$(locked_uids "$T/ours")
   [ -z "$uids" ] || ! has_processes "$uids" || emit drift 'someone who left has a process'
 }
@@ -214,6 +215,7 @@ release_host() {
   [ -d "$S" ] || [ -s "$T/ours" ] || return 0
   lock_host
   refused=''
+  leave_adopted
   apply_accounts
   ! has_row role controller || { end_jobs; release_accounting; }
   # One that left the cluster may share its files with those that stay.
@@ -225,8 +227,9 @@ release_host() {
   [ ! -s "$T/changed" ] || timeout 30 scontrol reconfigure > /dev/null 2>&1
   [ -z "$refused" ] || problem configuration "the site's own configuration is not taken: $(cut -f 3- "$S/refused")"
   case $failed in '') ;; *) return 0 ;; esac
-  if from_directory; then awk -F: -v ours="$comment" '$5 == ours { print "drop", $1, $3 }' OFS='\t' /etc/passwd
-  else awk -F '\t' '{ print "drop", $1, $2 }' OFS='\t' "$S/accounts"; fi > "$T/edits"
+  if from_directory; then awk -F: -v ours="$comment" '$5 == ours { print "drop", $1, $3, "", $4 }' OFS='\t' /etc/passwd
+  else awk -F '\t' '{ print "drop", $1, $2, "", $6 }' OFS='\t' "$S/accounts"; fi > "$T/edits"
+  ! is_copy || : > "$T/edits"
   edit_account_files 2> "$T/out" || problem account "the accounts cannot be removed: $(first_output)"
   [ -z "$failed" ] || return 0
   has_row keep configuration || is_others || rm -rf "$ours"
