@@ -106,6 +106,9 @@ test('what is no key, or no ID of one, is 400; another shape is 422; the depreca
     }
   }
   assert.deepEqual(await list('eve'), { keys: [], generation: 0 });
-  const { status, body } = await service.write(alias, { as: 'eve', body: { public_key: newPublicKey() } });
+  const eve = { as: 'eve', body: { public_key: newPublicKey() } } as const;
+  const { status, body, headers } = await service.write(alias, eve);
   assert.deepEqual([status, (await list('eve')).keys], [201, [body.ssh_key]]);
+  assert.match(headers.get('deprecation') ?? '', /^@\d{10}$/);
+  assert.equal((await service.write('/me/ssh-keys', eve)).headers.get('deprecation'), null);
 });

@@ -44,7 +44,7 @@ test('an address where no one is signed in yet, and one that is no platform', as
   assert.equal(status, 1);
   const said = findings.map(({ verdict, about }) => `${verdict} ${about}`);
   assert.deepEqual(said, ['ok address', 'ok tls', 'ok clock', 'wrong sign-in', 'ok ssh'], stdout);
-  assert.equal(todo, '`andromeda auth login`');
+  assert.equal(todo, `\`andromeda auth login --url ${environment.url}\``);
   const elsewhere = await run(['doctor', '--quiet', '--url', `${environment.url}/elsewhere`]);
   assert.equal(elsewhere.status, 1);
   assert.match(elsewhere.stdout, /^wrong {2}address +\S+ answers, and not as a platform does/);

@@ -7,7 +7,7 @@ import { connect } from 'node:net';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import manifest from '../../package.json' with { type: 'json' };
-import { offeredVersion } from '../../src/cli/net/discovery.ts';
+import { discover, offeredVersion } from '../../src/cli/net/discovery.ts';
 import { startConsoleApp } from '../console/harness.ts';
 import { freePorts } from '../support/ports.ts';
 import { entry, offerRelease } from './release.ts';
@@ -33,6 +33,16 @@ const listAt = async (base: string) => {
   const answer = await fetch(`${base}/download/list.json`);
   return (await answer.json()) as { version: string; files: Listed[] };
 };
+test('the console leads a client to the platform, and the platform leads a browser to the console', async () => {
+  assert.equal((await discover(consoleUrl)).platformUrl, url);
+  await assert.rejects(discover(`${url}/elsewhere`), /answered 401; is this the platform URL\?/);
+  const visit = (accept: string) => fetch(`${url}/`, { headers: { accept }, redirect: 'manual' });
+  const browser = await visit('text/html,application/xhtml+xml,*/*;q=0.8');
+  assert.deepEqual([browser.status, browser.headers.get('location')], [302, consoleUrl]);
+  for (const accept of ['*/*', 'application/json']) assert.equal((await visit(accept)).status, 401);
+  assert.equal((await fetch(`${consoleUrl}/.well-known/security.txt`)).status, 404);
+});
+
 const bytesOf = async (answer: Response) => new Uint8Array(await answer.arrayBuffer());
 
 test('the client is to be had without a token, at both addresses, and each is what its sum says', async () => {

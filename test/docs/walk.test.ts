@@ -117,7 +117,7 @@ write ${image}/etc/systemd/system/andromeda-gateway@.service: done
 Next:
 
   1. Say in /etc/andromeda/andromeda.yaml how people reach it.
-  2. Make the first operator:   runuser -u gate -- andromeda admin bootstrap --config /etc/andromeda/andromeda.yaml --email YOU@EXAMPLE.ORG
+  2. Make the first operator:   andromeda admin bootstrap --config /etc/andromeda/andromeda.yaml --email YOU@EXAMPLE.ORG
   3. Start it:                  systemctl enable --now andromeda    (systemd does not run here: on the machine it is for)
   4. See that it serves:        systemctl status andromeda; journalctl -u andromeda
 `,

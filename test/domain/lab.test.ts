@@ -117,10 +117,18 @@ const labOf = (cluster: Partial<LabCluster>): Lab => ({
   clusters: [{ name: 'gamma', organization: 'physics', ...cluster }],
 });
 
+test('the scheduler may be called slurm, as everywhere else', () => {
+  const { clusters } = checkLab({
+    ...labOf({}),
+    clusters: [{ name: 'a', organization: 'physics', scheduler: 'slurm', simulated }],
+  });
+  assert.equal(clusters?.[0]?.scheduler, 'sunk');
+});
+
 const refusedSections: [Partial<LabCluster>, RegExp][] = [
   [{}, /needs a section that says what it is: simulated, slurm, kubernetes/],
   [{ simulated, kubernetes }, /is simulated, or has slurm and kubernetes sections, not both/],
-  [{ scheduler: 'sunk', kubernetes }, /has the scheduler sunk, which needs a slurm section/],
+  [{ scheduler: 'sunk', kubernetes }, /has the scheduler slurm, which needs a slurm section/],
 ];
 for (const [cluster, words] of refusedSections) {
   test(`refused: ${JSON.stringify(cluster)}`, () => assert.throws(() => checkLab(labOf(cluster)), words));

@@ -183,17 +183,25 @@ testAsRoot('a backup that is not this user’s to read is named, not the data di
   assert.deepEqual([status, stderr], [1, `andromeda: ${file} cannot be read: this account may not.\n`]);
 });
 
-testAsRoot('the data directory of another account is theirs to back up', async () => {
+testAsRoot('root backs up and restores as the account of the data, and no other account does', async (t) => {
   await using opened = await openTestStore();
+  const { dataDir } = opened;
+  await opened.close();
   using place = temporaryDirectory();
-  chownSync(opened.dataDir, 1000, 1000);
-  const sentence = `andromeda: ${opened.dataDir} belongs to the user with the ID 1000. Run this as that user, the one that the service runs as.\n`;
-  for (const command of ['backup', 'restore'])
-    assert.deepEqual(await andromeda(place.path, command, 'file', '--data', opened.dataDir), [
-      1,
-      '',
-      sentence,
-    ]);
+  for (const name of ['.', ...readdirSync(dataDir)]) chownSync(join(dataDir, name), 65534, 65534);
+  chmodSync(place.path, 0o777);
+  const file = join(place.path, 'file');
+  for (const command of ['backup', 'restore']) {
+    const [status, , err] = apart(place.path, command, file, '--data', dataDir);
+    assert.equal(status, 0, String(err));
+  }
+  const owners = [file, join(dataDir, 'andromeda.db')].map((path) => statSync(path).uid);
+  assert.deepEqual(owners, [65534, 65534]);
+  const other = { uid: 1000, gid: 1000, encoding: 'utf8', timeout: 60_000 } as const;
+  if (spawnSync('test', ['-x', program], other).status !== 0)
+    return t.skip('the checkout is out of reach of other users');
+  const { stderr } = spawnSync(program, ['backup', file, '--data', dataDir], other);
+  assert.match(stderr, /belongs to the user with the ID 65534\. Run this as that user/);
 });
 
 test('Ctrl-C in a backup ends it, and leaves the older one as it was', async () => {

@@ -202,11 +202,18 @@ test('certificates: which file, when it ends, whether the key fits, and whether 
 });
 
 test('a port that another program has is wrong, and says which setting it is', async (t) => {
-  const { file, gateway } = await installation(t);
+  const { file, gateway, write } = await installation(t);
   const other = createServer((socket) => socket.end('SSH-2.0-OpenSSH_9.2p1\r\n'));
   await listening(other, gateway);
   t.after(() => other.close());
+  write({ gateway: { listen: `127.0.0.1:${gateway}` } });
   const { status, lines } = await check(file, '--quiet');
+  assert.match(
+    lines.pop() ?? '',
+    RegExp(
+      `^warn +gateway +\\S+/andromeda.yaml:5: gateway\\.port: people log in to port 22, and .* on ${gateway}\\. Give `,
+    ),
+  );
   const line = RegExp(
     `^wrong  port +\\S+/andromeda.yaml:6: gateway\\.listen, 127\\.0\\.0\\.1 port ${gateway}: in use by another program\\. .*\\n$`,
   );

@@ -17,7 +17,7 @@ import {
   type SideState,
   sideTrouble,
 } from '../../domain/clusters/cluster.ts';
-import { checkLab } from '../../domain/clusters/lab.ts';
+import { checkLab, clusterOf } from '../../domain/clusters/lab.ts';
 import { checkHostSettings } from '../../domain/clusters/lab-paths.ts';
 import { invalidState, notFound } from '../../domain/error.ts';
 import type { SidePasses } from '../../domain/installation-state.ts';
@@ -173,7 +173,8 @@ export const operatorListClusters = staffReads<'operatorListClusters'>(
   },
 );
 
-export const operatorCreateCluster = operatorWrites('operatorCreateCluster', (deps, { body }) => {
+export const operatorCreateCluster = operatorWrites('operatorCreateCluster', (deps, request) => {
+  const body = clusterOf(request.body);
   checkLab({ clusters: [body] });
   checkHostSettings(deps.hostRules, body, undefined);
   return {

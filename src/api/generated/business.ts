@@ -2582,8 +2582,11 @@ export interface components {
                 id: string;
                 name: string;
             };
-            /** @enum {string} */
-            scheduler?: "sunk" | "kubernetes";
+            /**
+             * @description slurm and sunk are the same
+             * @enum {string}
+             */
+            scheduler?: "slurm" | "sunk" | "kubernetes";
             /** @description Nodes set aside for the organization; 0 ends the reservation */
             reservedNodes?: number;
             /** @description Web pages about it, such as of utilisation */

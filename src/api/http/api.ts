@@ -43,6 +43,8 @@ export interface ApiOptions<Deps> {
   /** Returns the user ID for an Authorization header. Throws `unauthorized` or, on Platform, `forbidden`. */
   authenticate(authorization: string | undefined): Promise<string>;
   beside?: { owns(path: string): boolean; handle: RequestListener };
+  /** The console, to which browsers are led from `/`. */
+  consoleUrl?: string | undefined;
   checkReady(): Promise<void>;
   proxies: TrustedProxies;
   log: Logger;
@@ -77,6 +79,7 @@ export function createApi<Deps>(options: ApiOptions<Deps>): Express {
     else if (isDecodable(path)) next();
     else return authenticate(request, response, next);
   });
+  app.get('/', leadBrowsersTo(options.consoleUrl));
   let docs: string | undefined;
   const documentText = JSON.stringify(document, null, 2);
   app.get('/openapi.json', (_request, response) => response.type('application/json').send(documentText));
@@ -97,11 +100,24 @@ export function createApi<Deps>(options: ApiOptions<Deps>): Express {
   return app;
 }
 
+/** Browsers ask for HTML; a program gets what it gets at any address that is none. */
+function leadBrowsersTo(url: string | undefined): RequestHandler {
+  return (request, response, next) =>
+    url !== undefined && request.accepts(['json', 'html']) === 'html' ? response.redirect(url) : next();
+}
+
+/** RFC 9745, with the day from which there was another operation for it. */
+const markDeprecated: RequestHandler = (_request, response, next) => {
+  response.set('Deprecation', `@${Date.parse('2026-11-21') / 1000}`);
+  next();
+};
+
 function mountOperations<Deps>(app: Express, options: ApiOptions<Deps>, authenticate: RequestHandler): void {
   const checksOf = createChecks(options.document);
   for (const operation of operationsOf(options.document)) {
     const steps = [
       named(operation.operationId),
+      operation.source.deprecated ? markDeprecated : [],
       operation.isPublic ? [] : authenticate,
       operation.source.requestBody ? createBodyReader(operation.bodyLimit, operation.bodyValues) : [],
     ].flat();

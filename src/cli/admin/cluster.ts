@@ -236,10 +236,14 @@ export const cluster: Noun = {
     writes<AddOptions>({
       usage: 'add <name>',
       summary: 'take a cluster into service',
-      example: 'cluster add alpha --organization physics --scheduler sunk --simulated 2x8',
+      example: 'cluster add alpha --organization physics --scheduler slurm --simulated 2x8',
       flags: [
         optional('--organization <slug>', 'whose it is'),
-        optional('--scheduler <scheduler>', 'sunk (Slurm) or kubernetes').choices(['sunk', 'kubernetes']),
+        optional('--scheduler <scheduler>', 'slurm (or sunk) or kubernetes').choices([
+          'slurm',
+          'sunk',
+          'kubernetes',
+        ]),
         optional('--site-id <id>', 'where it stands ("default")'),
         optional('--site-name <name>', 'what people call that place (the ID)'),
         optional('--simulated <nodes-x-gpus>', 'a simulated one: 2x8 has two nodes with eight GPUs each'),
@@ -327,8 +331,7 @@ function faultIn(lab: Lab, refusal: string): readonly (string | number)[] | unde
   const [, field] = /The field lab\.(\S+) of the body/.exec(refusal) ?? [];
   if (field !== undefined) return field.split('.');
   try {
-    checkLab(lab);
-    planLab({}, lab, { prune: false, now: Date.now() });
+    planLab({}, checkLab(lab), { prune: false, now: Date.now() });
   } catch (error) {
     if (error instanceof LabError && refusal.endsWith(error.message)) return error.at;
   }

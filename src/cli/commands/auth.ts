@@ -29,18 +29,18 @@ export async function login(options: EnvironmentOptions): Promise<void> {
   const selection = selectEnvironment(options);
   const state = openLocalState();
   if (selection.url !== undefined) await replaceDamaged(state, selection.profile);
-  const key = await findKey(state, selection);
-  if (!key) throw usage('Say where to sign in: `andromeda auth login --url <platform_url>`.');
+  const given = await findKey(state, selection);
+  if (!given) throw usage('Say where to sign in: `andromeda auth login --url <platform_url>`.');
   // Fails before the browser sign-in if the session could not be stored.
   await state.exclusively(selection.profile, async () => {});
-  const isKnown = await state.has(key);
   return interruptible('Sign-in was cancelled.', async (signal) => {
     // The other commands of this file do not need openid-client.
     const { startDeviceFlow } = await import('../net/issuer.ts');
-    const { scope, ...environment } = await discover(key.platformUrl, signal);
-    if (!isKnown) introduce(environment);
+    const { scope, ...environment } = await discover(given.platformUrl, signal);
+    const { platformUrl } = environment;
+    if (!(await state.has({ ...given, platformUrl }))) introduce(environment);
     const device = await startDeviceFlow({ ...environment, scope, signal });
-    announce(key.platformUrl, device);
+    announce(platformUrl, device);
     const withdraw = offerBrowser(device.answer.verification_uri_complete ?? device.answer.verification_uri);
     const tokens = await withProgress((show) => {
       show('Waiting for you to sign in …');

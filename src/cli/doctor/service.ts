@@ -31,7 +31,7 @@ export async function* checkService(options: EnvironmentOptions): AsyncGenerator
   const state = openLocalState();
   const key = await findKey(state, selection).catch(sentenceOf);
   if (key === undefined || typeof key === 'string') {
-    const fix = `\`andromeda auth login${flagOf(selection)} --url <platform_url>\`; the operator of the service knows its address.`;
+    const fix = `\`andromeda auth login${flagsOf(selection)} --url <platform_url>\`; the operator of the service knows its address.`;
     yield onAddress.wrong(key ?? `None is known for the profile '${selection.profile}'.`, fix);
     return false;
   }
@@ -66,7 +66,8 @@ async function* checkAddress(platformUrl: string): AsyncGenerator<Finding, boole
   const environment = isObject(body) ? parseEnvironment(platformUrl, body) : 'it is no JSON object';
   if (response.statusCode !== 200 || typeof environment === 'string') {
     const why = response.statusCode === 200 ? `: ${String(environment)}` : ` (${response.statusCode})`;
-    const fix = 'Sign in with the address of the Platform API: `andromeda auth login --url <platform_url>`.';
+    const fix =
+      'Sign in with the address of the Platform API or the console: `andromeda auth login --url <platform_url>`.';
     yield onAddress.wrong(`${platformUrl} answers, and not as a platform does${why}.`, fix);
     return false;
   }
@@ -104,7 +105,7 @@ async function* checkSignIn(
   options: EnvironmentOptions,
 ): AsyncGenerator<Finding, boolean> {
   const state = openLocalState();
-  const fix = `\`andromeda auth login${flagOf(selection)}\``;
+  const fix = `\`andromeda auth login${flagsOf(selection)}\``;
   try {
     const session = await freshSession(state, selection);
     const { user } = await createClient(options, 'andromeda doctor').api.get('/me');
@@ -133,6 +134,6 @@ async function* checkSessionFile({ profile }: Selection): AsyncGenerator<Finding
   );
 }
 
-function flagOf({ profile }: Selection): string {
-  return profile === 'default' ? '' : ` --profile ${profile}`;
+function flagsOf({ profile, url }: Selection): string {
+  return `${profile === 'default' ? '' : ` --profile ${profile}`}${url === undefined ? '' : ` --url ${asWord(url)}`}`;
 }

@@ -45,9 +45,21 @@ export interface Environment {
 
 export const metadataPath = '/.well-known/oauth-protected-resource';
 
-export async function discover(platformUrl: string, signal?: AbortSignal): Promise<Environment> {
+/** Reads the environment. `given`: the Platform URL, or the console's URL, which leads to it. */
+export async function discover(given: string, signal?: AbortSignal): Promise<Environment> {
+  const found = await getJson({ url: urlAt(given, metadataPath), signal });
+  if (found.status === 200 && found.body) return readEnvironment(given, found);
+  const { body } = await getJson({ url: urlAt(given, listPath), signal });
+  const platformUrl = isSafe(body?.platform) ? withoutSlash(body.platform) : given;
+  if (platformUrl === given) return readEnvironment(given, found);
+  return readEnvironment(platformUrl, await getJson({ url: urlAt(platformUrl, metadataPath), signal }));
+}
+
+function readEnvironment(
+  platformUrl: string,
+  { status, body }: Awaited<ReturnType<typeof getJson>>,
+): Environment {
   const url = urlAt(platformUrl, metadataPath);
-  const { status, body } = await getJson({ url, signal });
   if (status !== 200) throw failure(`${url.href} answered ${status}; is this the platform URL?`);
   if (!body) throw failure(`${url.href} did not answer with a JSON object; is this the platform URL?`);
   const environment = parseEnvironment(platformUrl, body);

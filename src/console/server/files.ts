@@ -14,7 +14,7 @@ export async function sendFile(
   response: ServerResponse,
   path: string,
 ): Promise<void> {
-  const isAsset = path.startsWith('/assets/') || /^\/[\w-]+\.[a-z]+$/.test(path);
+  const isAsset = /^\/(?:assets\/|\.well-known\/|[\w-]+\.[a-z]+$)/.test(path);
   const file = (await files()).get(isAsset ? path.slice(1) : page);
   if (!file) throw new DomainError('not_found', 'There is no such file.');
   const { type, tag } = file;

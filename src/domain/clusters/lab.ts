@@ -82,11 +82,22 @@ export class LabError extends DomainError {
   }
 }
 
+/** As people write it: `slurm` is the usual name of the scheduler `sunk`. */
+export type WrittenCluster = Omit<LabCluster, 'scheduler'> & {
+  scheduler?: LabCluster['scheduler'] | 'slurm';
+};
+export type WrittenLab = Omit<Lab, 'clusters'> & { clusters?: WrittenCluster[] };
+
+export function clusterOf({ scheduler, ...cluster }: WrittenCluster): LabCluster {
+  return { ...cluster, ...(scheduler && { scheduler: scheduler === 'slurm' ? 'sunk' : scheduler }) };
+}
+
 /**
  * Throws a `LabError` for the first invalid setting of a lab whose shape is valid already. `planLab` checks it
  * against the installation.
  */
-export function checkLab(lab: Lab): void {
+export function checkLab({ clusters, ...others }: WrittenLab): Lab {
+  const lab: Lab = { ...others, ...(clusters && { clusters: clusters.map(clusterOf) }) };
   const [users, slugs, domains] = [new Set<string>(), new Set<string>(), new Set<string>()];
   for (const [index, user] of (lab.users ?? []).entries())
     once(users, foldEmail(user.email), 'user', ['users', index]);
@@ -110,6 +121,7 @@ export function checkLab(lab: Lab): void {
   }
   const grants = new Set<string>();
   for (const [index, grant] of (lab.grants ?? []).entries()) checkGrant(grant, grants, ['grants', index]);
+  return lab;
 }
 
 function checkMembers({ slug, members = [] }: LabOrganization, at: readonly (string | number)[]): void {
@@ -179,13 +191,13 @@ export function checkDriver({ name, scheduler, simulated, slurm, kubernetes }: L
   }
   if (slurm) {
     if (scheduler === 'kubernetes') {
-      throw invalidRequest(`Cluster ${name} has a slurm section, so that its scheduler is sunk.`);
+      throw invalidRequest(`Cluster ${name} has a slurm section, so that its scheduler is slurm.`);
     }
     checkSlurmSettings(name, slurm);
   }
   if (kubernetes) {
     if (scheduler === 'sunk' && !slurm) {
-      throw invalidRequest(`Cluster ${name} has the scheduler sunk, which needs a slurm section.`);
+      throw invalidRequest(`Cluster ${name} has the scheduler slurm, which needs a slurm section.`);
     }
     checkKubernetesSettings(name, kubernetes);
   }

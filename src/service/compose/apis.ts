@@ -129,6 +129,7 @@ function createPlatformApi(
     sibling: { title: 'Business API', url: config.business.url },
     // People know the Platform API's address: they sign in with it.
     beside: { owns: downloads.owns, handle: downloads.at(config.platform.url) },
+    consoleUrl: config.console?.url,
     operations: platformOperations,
     deps: {
       store,

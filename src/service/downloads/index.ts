@@ -88,7 +88,7 @@ function createApp(options: DownloadsOptions, { url, read, transfers }: Download
     });
   }
   app.get('/download/list.json', async (_request, response) => {
-    response.set(fileHeaders).json(listOf(await read()));
+    response.set(fileHeaders).json(listOf(await read(), options.platformUrl));
   });
   for (const [path, kind] of Object.entries(packages)) {
     app.get(path, async (request, response, next) => {

@@ -33,11 +33,12 @@ export function findFile(
 }
 
 /** The offer for programs: `/download/list.json`. */
-export function listOf({ version, portable, executables, release }: Offer): object {
+export function listOf({ version, portable, executables, release }: Offer, platform: string): object {
   const { mjs, tgz } = portable;
   const facts = ({ bytes, sha256 }: SentFile) => ({ bytes, sha256 });
   return {
     version,
+    platform,
     files: [
       { platform: 'node', name: 'andromeda.mjs', path: 'andromeda.mjs', ...facts(mjs) },
       { platform: 'npm', name: 'andromeda.tgz', path: 'andromeda.tgz', ...facts(tgz) },

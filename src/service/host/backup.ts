@@ -17,6 +17,7 @@ import { listConfigFiles, readConfig } from '../config/index.ts';
 import { leadsInto } from '../config/secret-files.ts';
 import { auditKeysOf, judgeSeal } from './checks/backup-findings.ts';
 import { findConfig, jsonText, refusal, runCommand } from './installation.ts';
+import { becomeOwnerOf } from './unit/account.ts';
 
 export interface InstallationOptions {
   config?: string;
@@ -45,6 +46,7 @@ export async function backup(
   return runCommand(async () => {
     const installation = installationOf(options);
     const { dataDir, files } = installation;
+    becomeOwnerOf(dataDir);
     requireOwner(dataDir);
     const from = {
       madeAt: new Date().toISOString(),
@@ -122,6 +124,7 @@ export async function restore(
       const { drill } = await import('./drill.ts');
       return drill({ find: () => fileOf(source, dataDir, settings), dataDir, settings, signal });
     }
+    becomeOwnerOf(dataDir);
     requireOwner(dataDir);
     const known = auditKeysOf(dataDir);
     const file = await fileOf(source, dataDir, settings);

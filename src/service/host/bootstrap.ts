@@ -16,6 +16,7 @@ import {
 import { type Config, readConfig } from '../config/index.ts';
 import { findConfig, runCommand } from './installation.ts';
 import { appendHostEntry, openBeside } from './opened.ts';
+import { becomeOwnerOf } from './unit/account.ts';
 import { unit, unitDirectory } from './unit/service-unit.ts';
 
 export interface BootstrapOptions {
@@ -36,6 +37,7 @@ export async function bootstrap(
     }
     const file = findConfig(options.config);
     const config = readConfig(file);
+    becomeOwnerOf(config.dataDir);
     requireOwner(config.dataDir);
     await using opened = await openBeside(config, false);
     const password =

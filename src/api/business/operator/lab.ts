@@ -17,8 +17,8 @@ export const operatorExportLab = staffReads<'operatorExportLab'>(async ({ store 
 /** The changes that applying a lab would make, found by applying it in a transaction that is rolled back. */
 export const operatorPlanLab = staffReads<'operatorPlanLab'>(
   async ({ store, hostRules }, { caller, body }) => {
-    const { lab, prune = false } = body;
-    checkLab(lab);
+    const { prune = false } = body;
+    const lab = checkLab(body.lab);
     return tryOut(store, async (tx) => {
       const { plan } = await apply(tx, lab, { prune, actor: caller.userId, commandId: null, hostRules });
       return plan;
@@ -29,8 +29,8 @@ export const operatorPlanLab = staffReads<'operatorPlanLab'>(
 /** Applies a lab in one transaction. Each step has an audit entry of its own. */
 export const operatorApplyLab = operatorWrites('operatorApplyLab', ({ hostRules }, request) => {
   const { caller, command } = request;
-  const { lab, prune = false } = request.body;
-  checkLab(lab);
+  const { prune = false } = request.body;
+  const lab = checkLab(request.body.lab);
   const about = { target: 'lab', details: prune ? 'with prune' : '' };
   return {
     meaning: [lab, prune],

@@ -155,8 +155,7 @@ function isMadeBySystemd(path: string): boolean {
 const again =
   'The configuration that was there stays. `systemctl restart andromeda` takes up the unit; open SSH sessions go on.\n';
 
-function nextSteps({ config, user, root }: ServiceOptions): string {
-  const account = `runuser -u ${user} -- andromeda`;
+function nextSteps({ config, root }: ServiceOptions): string {
   const begin = isRunning(root)
     ? 'systemctl start andromeda'
     : 'systemctl enable --now andromeda    (systemd does not run here: on the machine it is for)';
@@ -164,7 +163,7 @@ function nextSteps({ config, user, root }: ServiceOptions): string {
 Next:
 
   1. Say in ${config} how people reach it.
-  2. Make the first operator:   ${account} admin bootstrap --config ${config} --email YOU@EXAMPLE.ORG
+  2. Make the first operator:   andromeda admin bootstrap --config ${config} --email YOU@EXAMPLE.ORG
   3. Start it:                  ${begin}
   4. See that it serves:        systemctl status andromeda; journalctl -u andromeda
 `;
