@@ -318,6 +318,11 @@ export const rows: Record<string, Row> = {
   operatorPlanGroups: { ...ofReaders, ...planned, answers: 409, wish: () => ({ body: { rules: [] } }) },
   operatorApplyLab: sends(ofOperators, labOf),
   operatorPlanLab: { ...sends(ofReaders, labOf), ...planned },
+  // A simulated cluster has no hosts to be asked.
+  operatorSurveyCluster: {
+    ...{ ...ofOperators, ...planned, answers: 409 },
+    wish: () => ({ path: { clusterID: alpha }, body: {} }),
+  },
   setSchedulerConfiguration: { ...ofConfigurers, wish: configuration },
   checkSchedulerConfiguration: { ...ofConfigurers, ...planned, wish: configuration },
   setDefaultSchedulerConfiguration: {

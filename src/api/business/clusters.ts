@@ -266,6 +266,16 @@ function sideBody(state: SideState, now: number, passes: SidePasses | undefined)
   } as const;
 }
 
+export const operatorSurveyCluster = operatorAsks<'operatorSurveyCluster'>(
+  async ({ store, surveyCluster }, { path, body }) => {
+    const cluster = await requireCluster(store.read, path.clusterID.toLowerCase());
+    const organization = await findOrganization(store.read, cluster.organizationId);
+    const { slug = '', displayName: name = '' } = organization ?? {};
+    const found = await surveyCluster(cluster, body.names ?? []);
+    return { cluster: cluster.name, organization: { slug, name }, ...found };
+  },
+);
+
 export const operatorListMachines = staffReads<'operatorListMachines'>(async ({ store }, { path, now }) => {
   const clusterId = path.clusterID.toLowerCase();
   await requireCluster(store.read, clusterId);

@@ -26,6 +26,7 @@ export {
   operatorListMachines,
   operatorQuarantineMachine,
   operatorReleaseCluster,
+  operatorSurveyCluster,
 } from './clusters.ts';
 export {
   getResourceAccess,

@@ -8,6 +8,7 @@ import type { HeldKeys, KeyKind } from '../../domain/key-rotation.ts';
 import type { KubernetesCheck } from '../../domain/kubernetes/status.ts';
 import type { OperationOf, OperationType, ReplyOf, Request } from '../../domain/operation.ts';
 import type { GroupSettings } from '../../domain/organizations/group-rules.ts';
+import type { ClusterSurvey } from '../../domain/slurm/survey.ts';
 import { type Command, runCommand } from '../../store/audit/commands.ts';
 import type { Store } from '../../store/engine/index.ts';
 import type { operations } from '../generated/business.ts';
@@ -53,6 +54,8 @@ export interface BusinessDeps {
   passwordLink: ((userId: string, command: string) => { token: string; url: string }) | undefined;
   /** Asks a cluster which rights the service has there. Throws `invalid_state` for a cluster without Kubernetes. */
   checkCluster(cluster: Cluster): Promise<KubernetesCheck>;
+  /** Asks a cluster's hosts what is there. Throws `invalid_state` for a cluster without Slurm hosts. */
+  surveyCluster(cluster: Cluster, names: readonly string[]): Promise<ClusterSurvey>;
   groups: GroupSettings | undefined;
   hostRules: HostRules;
 }

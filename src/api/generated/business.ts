@@ -1169,6 +1169,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/operator/clusters/{clusterID}/survey": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * See which accounts a Slurm cluster has, before anything is changed there
+         * @description Reads on all hosts at this moment, each with a deadline of its own, and changes nothing; takes up to a few minutes. Directories cannot be listed: `names` are asked for besides those that hosts know.
+         */
+        post: operations["operatorSurveyCluster"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/operator/clusters/{clusterID}/machines": {
         parameters: {
             query?: never;
@@ -2345,6 +2365,96 @@ export interface components {
             at: components["schemas"]["Time"];
             file: string;
             bytes: number;
+        };
+        ClusterSurvey: {
+            /** @description Its name */
+            cluster: string;
+            organization: {
+                slug: string;
+                name: string;
+            };
+            /** @description What concerns the whole cluster, the most important first */
+            notices: string[];
+            hosts: {
+                host: string;
+                roles: string[];
+                /** @description In words why it is not in the survey */
+                fault: string | null;
+            }[];
+            /** @description By username */
+            people: components["schemas"]["SurveyedPerson"][];
+        };
+        SurveyedPerson: {
+            username: string;
+            uid: number;
+            gid: number;
+            /** @description The primary group */
+            group: string;
+            /** @description The other groups */
+            groups: string[];
+            name: string;
+            home: {
+                path: string;
+                /** @description The number of the account that owns it */
+                owner: number | null;
+                mode: string | null;
+                /** @description Root cannot read it */
+                closed: boolean;
+            };
+            shell: string;
+            /** @description files or directory */
+            source: string;
+            /** @enum {string} */
+            password: "set" | "none" | "locked" | "empty" | "unknown";
+            expired: boolean;
+            /** @description Keys that can be registered: Ed25519, without options, in this account only */
+            keys: components["schemas"]["SurveyedKey"][];
+            /** @description Keys that cannot */
+            others: components["schemas"]["SurveyedOtherKey"][];
+            slurm: {
+                accounts: string[];
+                /** @description The default account */
+                default: string;
+                /** @description AdminLevel */
+                level: string;
+                /** @description Accounts that they coordinate */
+                coordinates: string[];
+                /** @description Hours of the last 365 days */
+                cpu: number;
+                /** @description Hours of the last 365 days */
+                gpu: number;
+                /** @description Jobs */
+                running: number;
+                /** @description Jobs */
+                pending: number;
+            };
+            /** @description By sshd itself, in the last 30 days */
+            logins: {
+                host: string;
+                from: string;
+                /** @description Empty without a key */
+                fingerprint: string;
+                times: number;
+                /** @description As the host's log has it */
+                last: string;
+            }[];
+            /** @enum {string} */
+            verdict: "not_person" | "name" | "differs" | "privileged" | "home" | "needs_key" | "adopt";
+            reasons: string[];
+            /** @description What would mend it; none was run */
+            commands: string[];
+        };
+        SurveyedKey: {
+            line: string;
+            fingerprint: string;
+            file: string;
+        };
+        SurveyedOtherKey: {
+            line: string;
+            fingerprint: string;
+            file: string;
+            /** @description Why it cannot be registered */
+            reason: string;
         };
         ClusterCheck: {
             server: string;
@@ -4947,6 +5057,35 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ClusterCheck"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    operatorSurveyCluster: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                clusterID: components["parameters"]["ClusterID"];
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": {
+                    names?: string[];
+                };
+            };
+        };
+        responses: {
+            /** @description What is there, and what that means for adopting it */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ClusterSurvey"];
                 };
             };
             default: components["responses"]["Error"];

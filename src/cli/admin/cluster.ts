@@ -12,6 +12,7 @@ import type { Business, Reader } from '../net/api.ts';
 import { type Answer, printer, printMessage } from '../output.ts';
 import { describePlan, isDestructive } from '../plan-text.ts';
 import { changesOne, lists, type Noun, optional, reads, required, writes, yesFlag } from '../verb.ts';
+import { surveyVerb } from './survey.ts';
 
 interface GrantOptions {
   cluster: string;
@@ -264,6 +265,7 @@ export const cluster: Noun = {
         return describeCheck(await api.get('/operator/clusters/{clusterID}/check', { path }));
       },
     }),
+    surveyVerb(findCluster),
     writes<{ yes?: true; abandon?: true; handBack?: true }>({
       usage: 'release <name>',
       summary: 'take a cluster out of service, for good; homes on it are kept',

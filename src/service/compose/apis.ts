@@ -12,7 +12,7 @@ import { DomainError } from '../../domain/error.ts';
 import { allKeys } from '../../domain/key-rotation.ts';
 import { createReadinessCheck } from '../../store/engine/readiness.ts';
 import { refusalOfFile } from '../config/secret-files.ts';
-import { checkCluster } from './drivers.ts';
+import { checkCluster, surveyCluster } from './drivers.ts';
 import { createInstallationView } from './installation-state.ts';
 import type { Parts } from './parts.ts';
 import { closedByOperator } from './peers/sessions.ts';
@@ -104,6 +104,7 @@ function createBusinessApi(
       passwordLink: issuer.passwordLink,
       groups: config.identity.groups,
       checkCluster: (cluster) => checkCluster(cluster, { store, now }),
+      surveyCluster: (cluster, names) => surveyCluster(cluster, names, parts),
       hostRules: {
         refusalOfFile: (path) => refusalOfFile(path, config.clusters.secrets),
         allowLocal: config.clusters.allowLocal,

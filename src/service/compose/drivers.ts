@@ -2,8 +2,9 @@
 import { join } from 'node:path';
 import type { Cluster } from '../../domain/clusters/cluster.ts';
 import { DomainError } from '../../domain/error.ts';
-import { knownHostsName } from '../../domain/key-rotation.ts';
+import { allKeys, knownHostsName } from '../../domain/key-rotation.ts';
 import type { KubernetesCheck } from '../../domain/kubernetes/status.ts';
+import type { ClusterSurvey } from '../../domain/slurm/survey.ts';
 import { findHostOwners } from '../../lib/host-ids.ts';
 import type { Logger } from '../../lib/log.ts';
 import { findKubernetesAccess } from '../../store/access/kubernetes-access.ts';
@@ -191,4 +192,30 @@ export async function checkCluster(
   const { grants } = await findKubernetesAccess(store, cluster, undefined, now());
   const roleIds = new Set(grants.flatMap(({ roleId }) => roleId ?? []));
   return checkKubernetes(kubernetes, [...roleIds].sort());
+}
+
+/** Reports what a cluster's hosts have. Throws `invalid_state` where the cluster has no Slurm hosts that we know. */
+export async function surveyCluster(
+  cluster: Cluster,
+  names: readonly string[],
+  { config, keys, store }: Pick<Parts, 'config' | 'keys' | 'store'>,
+): Promise<ClusterSurvey> {
+  const { slurm: settings } = cluster.driver;
+  if (!settings) {
+    throw new DomainError('invalid_state', `Cluster ${cluster.name} has no slurm section to be surveyed.`);
+  }
+  const { managerOf, surveySlurm } = await import('../../sync/slurm/survey.ts');
+  const { mergeSurvey } = await import('../../domain/slurm/survey.ts');
+  const { secrets } = keys;
+  const organization = await findOrganization(store.read, cluster.organizationId);
+  const hosts = await surveySlurm({
+    clusterId: cluster.id,
+    organization: organization?.slug ?? '',
+    settings,
+    names,
+    dataDir: join(config.dataDir, 'clusters', cluster.id),
+    knownHosts: secrets && sharedKnownHosts(secrets, cluster.id, store),
+  });
+  const gatewayKeys = allKeys(keys.of('client')).map(({ fingerprint }) => fingerprint);
+  return mergeSurvey(hosts, { manager: managerOf(settings), gatewayKeys });
 }

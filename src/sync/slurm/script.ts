@@ -8,6 +8,7 @@ import { homes } from './script/homes.ts';
 import { main } from './script/main.ts';
 import { prelude } from './script/prelude.ts';
 import { restart } from './script/restart.ts';
+import { survey } from './script/survey.ts';
 
 /** A line of data: its kind, and fields without tabs or line ends; free text is base64. */
 export type Row = readonly [kind: string, ...fields: (string | number)[]];
@@ -19,6 +20,15 @@ const program = parts.join('');
 const endOfData = 'ANDROMEDA_DATA_ENDS';
 
 export function scriptOf(rows: readonly Row[]): string {
+  return withData(program, 'main', rows);
+}
+
+/** The script that only reads, also on a host without anything of ours. */
+export function surveyScriptOf(rows: readonly Row[]): string {
+  return withData(prelude + survey, 'survey', rows);
+}
+
+function withData(code: string, start: string, rows: readonly Row[]): string {
   const lines = rows.map((row) => {
     const line = row.join('\t');
     if (/[\n\r\0]/.test(line) || row.some((field) => String(field).includes('\t'))) {
@@ -26,7 +36,7 @@ export function scriptOf(rows: readonly Row[]): string {
     }
     return line;
   });
-  return `${program}\nmain << '${endOfData}'\n${lines.join('\n')}\nend\n${endOfData}\n`;
+  return `${code}\n${start} << '${endOfData}'\n${lines.join('\n')}\nend\n${endOfData}\n`;
 }
 
 export const base64 = (text: string) => Buffer.from(text).toString('base64');

@@ -1,0 +1,216 @@
+/** What a survey says of each account: whether it can be adopted, and what is in the way. Pure rules, the first that holds names it. */
+import { homeOf, isUsername, usernamesFromEmail } from '../people/person.ts';
+import { type FoundKeys, keysOf, type PersonKeys } from './survey-keys.ts';
+import {
+  associationsOf,
+  groupName,
+  groupsOf,
+  type SurveyedAccount,
+  type SurveyedHost,
+} from './survey-report.ts';
+
+export const verdictTexts = {
+  not_person: 'not a person',
+  name: 'the name cannot be one here',
+  differs: 'differs between hosts',
+  privileged: 'privileged; only with adoptPrivileged',
+  home: 'home is elsewhere',
+  needs_key: 'adopt; needs an Ed25519 key',
+  adopt: 'adopt as is',
+} as const;
+
+type Verdict = keyof typeof verdictTexts;
+
+export interface Judgement {
+  verdict: Verdict;
+  reasons: string[];
+  /** Commands that would mend it; none is run. */
+  commands: string[];
+}
+
+/** An account as most hosts have it, and all that rules need to know. */
+export interface Subject {
+  account: SurveyedAccount;
+  on: readonly { host: SurveyedHost; account: SurveyedAccount }[];
+  hosts: readonly SurveyedHost[];
+  keys: PersonKeys;
+  groups: readonly string[];
+  /** Of the keys in this account, the other accounts that have one of them alone with it. */
+  sharers: ReadonlySet<string>;
+  manager: string;
+}
+
+interface Finding {
+  /** Left out: worth knowing, but no obstacle. */
+  verdict?: Verdict;
+  reason: string;
+  commands?: string[];
+}
+
+/** A lab's shared account has the keys of many; a person has one for each machine. */
+const mostKeysOfPerson = 5;
+const privilegedGroups = new Set(['root', 'sudo', 'wheel', 'admin', 'docker', 'lxd', 'disk', 'shadow']);
+
+export function subjectOf(
+  name: string,
+  { hosts, manager, found }: { hosts: readonly SurveyedHost[]; manager: string; found: FoundKeys },
+): Subject {
+  const on = hosts.flatMap((host) => {
+    const account = host.accounts.get(name);
+    return account ? [{ host, account }] : [];
+  });
+  const account = usual(on.map((one) => one.account));
+  const alone = [...(found.byName.get(name)?.keys() ?? [])].flatMap((fingerprint) => {
+    const others = [...(found.holders.get(fingerprint) ?? [])].filter((one) => one !== name);
+    return others.length === 1 ? others : [];
+  });
+  return {
+    ...{ account, on, hosts, manager },
+    keys: keysOf(name, found),
+    groups: [...groupsOf(account, hosts), groupName(hosts, account.gid)],
+    sharers: new Set(alone),
+  };
+}
+
+/** The numbers that most hosts have; where as many have others, those of the first host, which is the controller. */
+function usual(accounts: readonly SurveyedAccount[]): SurveyedAccount {
+  const numbers = ({ uid, gid }: SurveyedAccount) => `${uid}:${gid}`;
+  const count = (one: SurveyedAccount) => accounts.filter((other) => numbers(other) === numbers(one)).length;
+  const most = Math.max(...accounts.map(count));
+  const found = accounts.find((one) => count(one) === most);
+  if (!found) throw new Error('an account that no host has');
+  return found;
+}
+
+const rules: readonly ((subject: Subject) => Finding[])[] = [
+  otherName,
+  otherNumbers,
+  privileges,
+  otherHome,
+  noKey,
+  notes,
+];
+
+export function judge(subject: Subject): Judgement {
+  const others = notPerson(subject);
+  const findings = others.length > 0 ? others : rules.flatMap((rule) => rule(subject));
+  return {
+    verdict: findings.find(({ verdict }) => verdict)?.verdict ?? 'adopt',
+    reasons: findings.map(({ reason }) => reason),
+    commands: findings.flatMap(({ commands = [] }) => commands),
+  };
+}
+
+function notPerson({ account, on, hosts, keys, sharers, manager }: Subject): Finding[] {
+  const { name, uid, shell } = account;
+  const twin = [...(on[0]?.host.accounts.values() ?? [])].find(
+    (other) =>
+      other.name !== name &&
+      on.every(({ host, account: own }) => host.accounts.get(other.name)?.uid === own.uid),
+  );
+  const count = keys.keys.length + keys.others.length;
+  const reasons = [
+    uid === 0 && 'it has the number 0, which is root',
+    name === manager && 'it is the management account',
+    (name === 'munge' || hosts.some(({ services }) => services.includes(name))) && 'a service runs as it',
+    /\/(nologin|false|sync|shutdown|halt)$/.test(shell) && `its shell is ${shell}`,
+    twin && uid !== 0 && `${twin.name} has the same number`,
+    (count > mostKeysOfPerson || sharers.size > 1) && `${count} keys use it`,
+  ];
+  return reasons.flatMap((reason) => (reason ? [{ verdict: 'not_person', reason }] : []));
+}
+
+function otherName({ account: { name, gid }, hosts }: Subject): Finding[] {
+  if (isUsername(name)) return [];
+  const next = freeName(name, hosts);
+  const old = quoted(name);
+  const commands = [
+    `usermod -l ${next} ${old}`,
+    ...(groupName(hosts, gid) === name ? [`groupmod -n ${next} ${old}`] : []),
+    ...(associationsOf(name, hosts).length > 0
+      ? [`sacctmgr modify user where name=${old} set newname=${next}`]
+      : []),
+  ];
+  return [{ verdict: 'name', reason: `it could be ${next}`, commands }];
+}
+
+function freeName(name: string, hosts: readonly SurveyedHost[]): string {
+  for (const next of usernamesFromEmail(name))
+    if (!hosts.some(({ accounts }) => accounts.has(next))) return next;
+  return name;
+}
+
+function otherNumbers({ account, on, hosts }: Subject): Finding[] {
+  const { name, uid, gid } = account;
+  const differing = on.flatMap(({ host, account: own }): Finding[] => {
+    if (own.uid === uid && own.gid === gid) return [];
+    const reason = `${host.host} has uid ${own.uid} and gid ${own.gid}, not ${uid} and ${gid}`;
+    return [{ verdict: 'differs', reason, commands: mend(host, own, account) }];
+  });
+  const taken = hosts.flatMap((host): Finding[] => {
+    const other = [...host.accounts.values()].find((one) => one.uid === uid && one.name !== name);
+    return other ? [{ verdict: 'differs', reason: `${host.host} gives ${uid} to ${other.name}` }] : [];
+  });
+  return [...differing, ...taken];
+}
+
+/** Two commands for the host: one for the account, one for the files. */
+function mend({ host, groups }: SurveyedHost, own: SurveyedAccount, wanted: SurveyedAccount): string[] {
+  const name = quoted(own.name);
+  const group = groups.find(({ gid }) => gid === own.gid)?.name;
+  const account = [];
+  const files = [];
+  if (own.gid !== wanted.gid) {
+    const isPrivate = group === own.name;
+    account.push(isPrivate ? `groupmod -g ${wanted.gid} ${name}` : `usermod -g ${wanted.gid} ${name}`);
+    if (isPrivate) files.push(`find / -xdev -group ${own.gid} -exec chgrp -h ${wanted.gid} {} +`);
+  }
+  if (own.uid !== wanted.uid) {
+    account.push(`usermod -u ${wanted.uid} ${name}`);
+    files.push(`find / -xdev -user ${own.uid} -exec chown -h ${wanted.uid} {} +`);
+  }
+  return [account, files].filter((one) => one.length > 0).map((one) => `${host}: ${one.join(' && ')}`);
+}
+
+function privileges({ account: { name, uid }, groups, hosts }: Subject): Finding[] {
+  const sudoers = new Set(hosts.flatMap((host) => host.sudoers));
+  const byGroup = groups.find((one) => privilegedGroups.has(one) || sudoers.has(`%${one}`));
+  const reasons = [
+    byGroup !== undefined && `it is in the group ${byGroup}`,
+    (sudoers.has(name) || sudoers.has(`#${uid}`)) && 'sudoers names it',
+  ];
+  return reasons.flatMap((reason) => (reason ? [{ verdict: 'privileged', reason }] : []));
+}
+
+function otherHome({ account: { name, home } }: Subject): Finding[] {
+  const wanted = homeOf(name);
+  if (home === wanted || !isUsername(name)) return [];
+  const commands = [`ln -s ${quoted(home)} ${quoted(wanted)}`];
+  return [{ verdict: 'home', reason: `its home is ${home}, not ${wanted}`, commands }];
+}
+
+function noKey({ keys: { keys, others }, hosts }: Subject): Finding[] {
+  if (keys.length > 0) return [];
+  if (!hosts.some(({ roles, fault }) => roles.includes('login') && fault === null))
+    return [{ reason: 'its keys are not known, since no login node answered' }];
+  const why = [...new Set(others.map(({ reason }) => `one ${reason}`))].join(', ');
+  return [{ verdict: 'needs_key', reason: why === '' ? 'it has no key' : `of its keys, ${why}` }];
+}
+
+function notes({ account, on, hosts }: Subject): Finding[] {
+  const { uid, home, password, expired } = account;
+  const owner = hosts.map(({ homes }) => homes.get(home)?.owner).find((one) => one !== undefined);
+  const missing = hosts.filter((host) => host.fault === null && !on.some((one) => one.host === host));
+  const reasons = [
+    expired && 'it has expired',
+    password === 'locked' && 'its password is locked',
+    password === 'empty' && 'it has an empty password',
+    owner !== undefined && owner !== uid && `its home belongs to ${owner}`,
+    missing.length > 0 && `it is not on ${missing.map(({ host }) => host).join(', ')}`,
+  ];
+  return reasons.flatMap((reason) => (reason ? [{ reason }] : []));
+}
+
+function quoted(text: string): string {
+  return /^[\w.@+:/][\w.@+:/-]*$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
+}

@@ -1,0 +1,311 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { checkLab } from '../../src/domain/clusters/lab.ts';
+import { mergeSurvey } from '../../src/domain/slurm/survey.ts';
+import { readLine } from '../../src/domain/slurm/survey-keys.ts';
+import { labOfSurvey, readPeople } from '../../src/domain/slurm/survey-lab.ts';
+import type { SurveyedAccount, SurveyedHost } from '../../src/domain/slurm/survey-report.ts';
+import { newPublicKey } from '../support/ssh-keys.ts';
+
+const account = (name: string, changes: Partial<SurveyedAccount> = {}): SurveyedAccount => ({
+  ...{ name, source: 'files', uid: 1003, gid: 1003, gecos: '', home: `/home/${name}` },
+  ...{ shell: '/bin/bash', password: 'none', expired: false },
+  ...changes,
+});
+
+type Changes = Partial<Omit<SurveyedHost, 'accounts'>>;
+
+function host(name: string, accounts: SurveyedAccount[], changes: Changes = {}): SurveyedHost {
+  return {
+    ...{ host: name, roles: ['login'], fault: null, memberships: new Map(), homes: new Map(), homeNames: [] },
+    accounts: new Map(accounts.map((one) => [one.name, one])),
+    candidates: accounts.filter(({ uid }) => uid >= 1000 || uid === 0).map((one) => one.name),
+    groups: [{ name: 'bob', gid: 1003, members: [] }],
+    ...{ closed: [], keys: [], keysCommand: undefined, logins: [], sudoers: [], services: [], writers: [] },
+    ...{ passwdSum: name, krb5: [], directories: [], notes: [], nodes: [], groupUpdateSeconds: undefined },
+    ...{ associations: [], jobs: new Map(), usage: [] },
+    ...changes,
+  };
+}
+
+const key = newPublicKey();
+const withKey: Changes = { keys: [{ name: 'bob', file: '/home/bob/.ssh/authorized_keys', line: key }] };
+const survey = (...hosts: SurveyedHost[]) => mergeSurvey(hosts, { manager: 'manager', gatewayKeys: [] });
+/** What a survey of these hosts says of bob, or of who is named. */
+function judged(hosts: SurveyedHost[], name = 'bob') {
+  const found = survey(...hosts).people.find(({ username }) => username === name);
+  assert.ok(found, name);
+  return [found.verdict, found.reasons, found.commands];
+}
+const bob = (changes: Partial<SurveyedAccount> = {}) => account('bob', changes);
+const alone = (changes: Partial<SurveyedAccount>, more: Changes = {}) => [
+  host('head', [bob(changes)], { ...withKey, ...more }),
+];
+const inGroup = (name: string): Changes => ({ groups: [{ name, gid: 27, members: ['bob'] }] });
+
+const verdicts: Record<
+  string,
+  [hosts: SurveyedHost[], verdict: string, reasons: string[], commands?: string[]]
+> = {
+  'a person with a key': [alone({}), 'adopt', []],
+  'a primary group that others have': [alone({ gid: 100 }), 'adopt', []],
+  'no key': [[host('head', [bob()])], 'needs_key', ['it has no key']],
+  'no login node answered': [
+    [host('a1', [bob()], { roles: ['compute'] })],
+    'adopt',
+    ['its keys are not known, since no login node answered'],
+  ],
+  'not on every host': [[...alone({}), host('a1', [])], 'adopt', ['it is not on a1']],
+  'a silent host is not one without the account': [
+    [...alone({}), host('a1', [], { fault: 'away' })],
+    'adopt',
+    [],
+  ],
+  'numbers differ': [
+    [
+      ...alone({}),
+      host('a1', [bob()]),
+      host('a2', [bob({ uid: 1009, gid: 1009 })], { groups: [{ name: 'bob', gid: 1009, members: [] }] }),
+    ],
+    'differs',
+    ['a2 has uid 1009 and gid 1009, not 1003 and 1003'],
+    [
+      'a2: groupmod -g 1003 bob && usermod -u 1003 bob',
+      'a2: find / -xdev -group 1009 -exec chgrp -h 1003 {} + && find / -xdev -user 1009 -exec chown -h 1003 {} +',
+    ],
+  ],
+  'the primary group differs, and is one that others have': [
+    [...alone({}), host('a1', [bob()]), host('a2', [bob({ gid: 100 })])],
+    'differs',
+    ['a2 has uid 1003 and gid 100, not 1003 and 1003'],
+    ['a2: usermod -g 1003 bob'],
+  ],
+  'two hosts, two numbers: the first one counts': [
+    [...alone({}), host('a1', [bob({ uid: 1009 })])],
+    'differs',
+    ['a1 has uid 1009 and gid 1003, not 1003 and 1003'],
+    ['a1: usermod -u 1003 bob', 'a1: find / -xdev -user 1009 -exec chown -h 1003 {} +'],
+  ],
+  "another's number on one host": [
+    [...alone({}), host('a1', [account('carol')])],
+    'differs',
+    ['a1 gives 1003 to carol', 'it is not on a1'],
+  ],
+  'home is another': [
+    alone({ home: '/data/home/bob' }),
+    'home',
+    ['its home is /data/home/bob, not /home/bob'],
+    ['ln -s /data/home/bob /home/bob'],
+  ],
+  'a home with a blank': [
+    alone({ home: "/data/b'o b" }),
+    'home',
+    ["its home is /data/b'o b, not /home/bob"],
+    ["ln -s '/data/b'\\''o b' /home/bob"],
+  ],
+  ...Object.fromEntries(
+    ['sudo', 'wheel', 'docker', 'lxd', 'disk'].map((name) => [
+      `in ${name}`,
+      [alone({}, inGroup(name)), 'privileged', [`it is in the group ${name}`]],
+    ]),
+  ),
+  'a group that sudoers names': [
+    alone({}, { ...inGroup('admins'), sudoers: ['%admins'] }),
+    'privileged',
+    ['it is in the group admins'],
+  ],
+  'sudoers names the account': [alone({}, { sudoers: ['bob'] }), 'privileged', ['sudoers names it']],
+  'sudoers names the number': [alone({}, { sudoers: ['#1003'] }), 'privileged', ['sudoers names it']],
+  'privileged with another home': [
+    alone({ home: '/x' }, { sudoers: ['bob'] }),
+    'privileged',
+    ['sudoers names it', 'its home is /x, not /home/bob'],
+    ['ln -s /x /home/bob'],
+  ],
+  'root by number': [alone({ uid: 0 }), 'not_person', ['it has the number 0, which is root']],
+  'a service': [alone({}, { services: ['bob'] }), 'not_person', ['a service runs as it']],
+  'no shell': [alone({ shell: '/usr/sbin/nologin' }), 'not_person', ['its shell is /usr/sbin/nologin']],
+  'two names, one number': [
+    [host('head', [bob(), account('rob')])],
+    'not_person',
+    ['rob has the same number'],
+  ],
+  'six keys': [
+    alone({}, { keys: Array.from({ length: 6 }, () => ({ name: 'bob', file: '', line: newPublicKey() })) }),
+    'not_person',
+    ['6 keys use it'],
+  ],
+  'what does not stop it': [
+    alone({ password: 'locked', expired: true }),
+    'adopt',
+    ['it has expired', 'its password is locked'],
+  ],
+};
+
+for (const [title, [hosts, verdict, reasons, commands = []]] of Object.entries(verdicts)) {
+  test(`a survey judges: ${title}`, () => assert.deepEqual(judged(hosts), [verdict, reasons, commands]));
+}
+
+test('a survey offers another name where the contract does not allow one, and quotes the old one', () => {
+  const names = ['Dr.Bob', 'drbob', "o'neil", '.lee', 'DOMAIN\\kim'];
+  const accounts = names.map((name, index) => account(name, { uid: 2000 + index, gid: 100 }));
+  const associations = ['dr.bob'].map((name) => ({
+    ...{ name, account: 'lab', defaultAccount: 'lab' },
+    adminLevel: 'None',
+    coordinates: [],
+  }));
+  const hosts = [
+    host('head', accounts, { associations, groups: [{ name: 'Dr.Bob', gid: 100, members: [] }] }),
+  ];
+  assert.deepEqual(judged(hosts, 'Dr.Bob').slice(0, 1), ['name']);
+  assert.deepEqual(judged(hosts, 'Dr.Bob')[2], [
+    'usermod -l drbob2 Dr.Bob',
+    'groupmod -n drbob2 Dr.Bob',
+    'sacctmgr modify user where name=Dr.Bob set newname=drbob2',
+  ]);
+  assert.deepEqual(judged(hosts, "o'neil")[2], ["usermod -l oneil 'o'\\''neil'"]);
+  assert.deepEqual(judged(hosts, 'DOMAIN\\kim')[2], ["usermod -l domainkim 'DOMAIN\\kim'"]);
+});
+
+test('the management account is not a person, and the keys of the gateway are of none', () => {
+  const { fingerprint = '' } = readLine(key, '') ?? {};
+  const hosts = [host('head', [bob(), account('manager', { uid: 1004 })], withKey)];
+  const { people } = mergeSurvey(hosts, { manager: 'manager', gatewayKeys: [fingerprint] });
+  assert.deepEqual(
+    people.map(({ username, verdict }) => [username, verdict]),
+    [
+      ['bob', 'needs_key'],
+      ['manager', 'not_person'],
+    ],
+  );
+});
+
+test('a key that several accounts have is of none of them, and an account with the keys of several is shared', () => {
+  const lines = { bob: [newPublicKey()], kim: [newPublicKey()] };
+  const shared = [...lines.bob, ...lines.kim];
+  const keys = Object.entries({ ...lines, guest: shared }).flatMap(([name, own]) =>
+    own.map((line) => ({ name, file: 'f', line })),
+  );
+  const accounts = ['bob', 'kim', 'guest'].map((name, index) => account(name, { uid: 1003 + index }));
+  const { people } = survey(host('head', accounts, { keys }));
+  assert.deepEqual(
+    people.map(({ username, verdict, reasons }) => [username, verdict, ...reasons]),
+    [
+      ['bob', 'needs_key', 'of its keys, one is in the account of guest too'],
+      ['guest', 'not_person', '2 keys use it'],
+      ['kim', 'needs_key', 'of its keys, one is in the account of guest too'],
+    ],
+  );
+});
+
+test('a line of authorized_keys is a key, or says why it cannot be registered', () => {
+  const reasonOf = (line: string) => {
+    const found = readLine(line, '');
+    return found && (found.reason ?? 'registered');
+  };
+  const rsa = 'ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAAAgQC7';
+  const lines: [string, string | undefined][] = [
+    [key, 'registered'],
+    [`  ${key} bob at "home"`, 'registered'],
+    [`command="echo ssh-ed25519 is not it" ${key}`, 'has options'],
+    [`from="10.0.0.1,*.lab",restrict ${key} bob`, 'has options'],
+    [`cert-authority ${key}`, 'has options'],
+    [`environment="A=B C" ${key}`, 'has options'],
+    [rsa, 'is ssh-rsa'],
+    ['ecdsa-sha2-nistp256 AAAAE2VjZHNh me', 'is ecdsa-sha2-nistp256'],
+    ['ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAA', 'is not readable'],
+    [`${key} ${key}`, 'is not readable'],
+    ['ssh-ed25519', undefined],
+    ['1024 35 1234567890 old@rsa1', undefined],
+    ['', undefined],
+    ['end', undefined],
+    ['x'.repeat(8_000), undefined],
+  ];
+  for (const [line, expected] of lines) assert.equal(reasonOf(line), expected, line.slice(0, 80));
+});
+
+test('what concerns the whole cluster is said in the order of its weight', () => {
+  const { notices } = survey(
+    host('head', [bob({ source: 'directory' })], {
+      ...{ krb5: ['/home'], directories: ['sssd ldap'], writers: ['Puppet'], groupUpdateSeconds: 600 },
+      ...{ keysCommand: '/usr/bin/keys', notes: ['a note'] },
+    }),
+    host('a1', [], { directories: ['sssd ldap'] }),
+    host('a2', [], { fault: 'a2 does not answer in time.' }),
+  );
+  assert.deepEqual(notices, [
+    'head: /home needs Kerberos (sec=krb5), which is not supported',
+    'a2 is not in this survey: a2 does not answer in time.',
+    'head: people come from a directory (sssd ldap)',
+    'a1: the directory (sssd ldap) knew none of the names: that does not say that they are gone',
+    'head: may write account files: Puppet',
+    'head: sshd asks for keys: /usr/bin/keys',
+    'head: Slurm reads groups again after 600 s (GroupUpdateTime)',
+    'head: a note',
+  ]);
+  const copied = survey(host('a1', [], { passwdSum: 'x' }), host('a2', [], { passwdSum: 'x' })).notices;
+  assert.deepEqual(copied, ['All hosts have the same /etc/passwd: it is copied from one to the others.']);
+});
+
+test('a lab file of a survey has who can be adopted, and lists what a person must decide', () => {
+  const accounts = [
+    bob({ gecos: 'Bob,Room 1' }),
+    account('kim', { uid: 1004 }),
+    account('Lee', { uid: 1005 }),
+    account('max', { uid: 1006, password: 'locked' }),
+    account('ned', { uid: 1007, expired: true }),
+    account('oda', { uid: 1008 }),
+    account('robot', { uid: 1009, shell: '/bin/false' }),
+  ];
+  const keys = [...(withKey.keys ?? []), { name: 'oda', file: '', line: `restrict ${key}` }];
+  const found = survey(host('head', accounts, { keys, sudoers: ['kim'] }));
+  const answer = { cluster: 'alpha', organization: { slug: 'physics', name: 'Physics' }, ...found };
+  const known = readPeople('login,email,name\nkim,Kim@lab.example,"Kim ""K"", Jr."\noda,bob@lab.example,\n');
+  const { lab, open } = labOfSurvey(answer, { known, pattern: '{username}@lab.example' });
+  checkLab(lab);
+  const access = { permissions: ['clusters.read', 'clusters.ssh'] };
+  assert.deepEqual(lab, {
+    users: [
+      { email: 'bob@lab.example', name: 'Bob' },
+      { email: 'Kim@lab.example', name: 'Kim "K", Jr.' },
+    ],
+    organizations: [
+      {
+        slug: 'physics',
+        name: 'Physics',
+        members: [
+          { email: 'bob@lab.example', role: 'member', username: 'bob', uid: 1003, gid: 1003, ...access },
+          { email: 'Kim@lab.example', role: 'member', username: 'kim', uid: 1004, gid: 1003, ...access },
+        ],
+      },
+    ],
+  });
+  const { fingerprint } = readLine(key, '') ?? {};
+  assert.deepEqual(open, [
+    'Lee (uid 1005, gid 1003) is left out: the name cannot be one here; it could be lee',
+    'max (uid 1006, gid 1003) is left out: its password is locked, as of a person who left',
+    'ned (uid 1007, gid 1003) is left out: it has expired',
+    'oda (uid 1008, gid 1003) is left out: bob@lab.example is the address of another',
+    'slurm of alpha needs adoptPrivileged: [kim] for those who may become root',
+    `the key ${fingerprint} of bob is in the account of oda too`,
+    `the key ${fingerprint} of oda has options`,
+  ]);
+  const without = labOfSurvey(answer, { known: new Map() });
+  assert.match(without.open.join('\n'), /^bob \(uid 1003, gid 1003\) is left out: no address is known$/m);
+});
+
+test('a list of people is read whatever a spreadsheet makes of it, and a wrong line is named', () => {
+  const two = new Map([
+    ['bob', { email: 'bob@lab.example', name: 'Bob' }],
+    ['Ivy.Lee', { email: 'ivy@lab.example', name: 'Lee; Ivy' }],
+  ]);
+  assert.deepEqual(
+    readPeople(
+      '\ufeffLogin;E-Mail;Name\r\nbob;bob@lab.example;Bob\r\n"Ivy.Lee";ivy@lab.example;"Lee; Ivy"\r\n\r\n',
+    ),
+    two,
+  );
+  assert.deepEqual(readPeople('bob,bob@lab.example,Bob\nIvy.Lee,ivy@lab.example,Lee; Ivy'), two);
+  assert.throws(() => readPeople('bob,bob@lab.example\nkim,kim'), /^Error: line 2 is not login,email,name$/);
+  assert.throws(() => readPeople('login,email\n,kim@lab.example'), /line 2/);
+});

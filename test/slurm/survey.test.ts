@@ -1,0 +1,224 @@
+/** A survey of a real Slurm lab that people used for years: what it says of each, and that it changes nothing. */
+import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { parse } from 'yaml';
+import { checkLab } from '../../src/domain/clusters/lab.ts';
+import { type ClusterSurvey, mergeSurvey } from '../../src/domain/slurm/survey.ts';
+import { surveySlurm } from '../../src/sync/slurm/survey.ts';
+import { createMachine, sessionAt } from '../cli/harness.ts';
+import { alpha, startTestApp } from '../support/app.ts';
+import { filledHosts, fillLab, plainPeople } from './filled-lab.ts';
+import { noSlurm, type SlurmLab, startSlurmLab } from './lab.ts';
+import { clusterId } from './people.ts';
+
+async function survey(lab: SlurmLab, names: string[] = []): Promise<ClusterSurvey> {
+  const dataDir = join(lab.directory, 'data/survey');
+  const hosts = await surveySlurm({
+    ...{ clusterId, organization: 'physics', settings: lab.settings(), dataDir, names },
+  });
+  return mergeSurvey(hosts, { manager: 'root', gatewayKeys: [] });
+}
+
+/** Every file that a host has of its own, with its owner, mode, size and time. Jobs write theirs all the time. */
+async function filesOn(lab: SlurmLab): Promise<Set<string>> {
+  const find =
+    "find /etc /home /var/lib /run -xdev -type f ! -name 'slurm-*.out' -printf '%p %U %G %m %s %T@\\n'";
+  const found = await Promise.all(filledHosts.map((host) => lab.shell(host, find)));
+  return new Set(found.flatMap((text, index) => text.split('\n').map((line) => `${index} ${line}`)));
+}
+
+const byName = ({ people }: ClusterSurvey) =>
+  Object.fromEntries(people.map(({ username, verdict, reasons }) => [username, [verdict, ...reasons]]));
+
+/** Lines that no useradd writes: of NIS, of other programs, and of who wants to be another. */
+const hostileLines = [
+  '+::::::',
+  '+@lab::::::',
+  '-bad::::::',
+  'short:x:1',
+  'nonumber:x:abc:1::/:/bin/sh',
+  ':x:1201:1201::/:/bin/sh',
+  `${'n'.repeat(5_000)}:x:1202:1202::/:/bin/sh`,
+  `long:x:1203:1203:${'g'.repeat(100_000)}:/home/long:/bin/sh`,
+  'tab:x:1205:1205:a\tkey\tada\tx\tssh-ed25519\tend:/home/tab:/bin/sh',
+  'cr:x:1206:1206::/home/cr:/bin/sh\r',
+  'end:x:1207:1207::/home/end:/bin/sh',
+  '$(id):x:1208:1208::/home/$(id):/bin/sh',
+  'a b:x:1209:1209::/home/a b:/bin/sh',
+];
+
+test('a lab that people used for years', { skip: noSlurm }, async (t) => {
+  using lab = startSlurmLab({ HOMES: 'shared' });
+  const filled = await fillLab(lab);
+
+  await t.test('a survey says of each what adopting means, and changes nothing', async () => {
+    const before = await filesOn(lab);
+    const found = await survey(lab);
+    assert.deepEqual([...(await filesOn(lab)).symmetricDifference(before)], []);
+    const { cloudsdk: _, ...verdicts } = byName(found);
+    assert.deepEqual(verdicts, {
+      ...{ ada: ['adopt'], bob: ['adopt'], jo: ['adopt'], may: ['adopt'] },
+      ...Object.fromEntries(plainPeople.map((name) => [name, ['adopt']])),
+      'Ivy.Lee': ['name', 'it could be ivylee'],
+      backup: ['not_person', 'a service runs as it'],
+      cleo: ['differs', 'a2 has uid 1204 and gid 1004, not 1004 and 1004'],
+      dan: ['privileged', 'it is in the group sudo'],
+      eve: ['home', 'its home is /home/old/eve, not /home/eve'],
+      finn: ['needs_key', 'of its keys, one is ssh-rsa'],
+      gil: ['adopt', 'its password is locked'],
+      guest: ['not_person', '2 keys use it'],
+      hal: ['adopt', 'it has expired'],
+      kim: ['privileged', 'it is in the group docker'],
+      lee: ['needs_key', 'of its keys, one is in the account of guest too'],
+      lou: ['privileged', 'sudoers names it'],
+      ned: ['needs_key', 'it has no key'],
+      robot: ['not_person', 'its shell is /usr/sbin/nologin'],
+      slurm: ['not_person', 'a service runs as it', 'its shell is /usr/sbin/nologin'],
+      toor: ['not_person', 'it has the number 0, which is root'],
+      twin1: ['not_person', 'twin2 has the same number'],
+      twin2: ['not_person', 'twin1 has the same number'],
+    });
+    const of = (name: string) => found.people.find(({ username }) => username === name);
+    const [ada, bob, jo] = [of('ada'), of('bob'), of('jo')];
+    assert.deepEqual([ada?.uid, ada?.gid, ada?.group, ada?.groups], [1001, 100, 'users', ['lab']]);
+    assert.deepEqual([ada?.name, ada?.password, bob?.password], ['Ada L.', 'set', 'none']);
+    assert.deepEqual(ada?.home, { path: '/home/ada', owner: 1001, mode: '700', closed: false });
+    assert.equal(bob?.keys[0]?.line, filled.keys.bob.publicKey.trim());
+    assert.deepEqual([jo?.keys.length, jo?.others.map(({ reason }) => reason)], [1, ['has options']]);
+    const usual = { accounts: ['lab'], default: 'lab', cpu: 0, gpu: 0, pending: 0 };
+    assert.deepEqual(ada?.slurm, { ...usual, level: 'Operator', coordinates: ['lab'], running: 0 });
+    assert.deepEqual(bob?.slurm, { ...usual, level: 'None', coordinates: [], running: 1 });
+    const login = { host: found.hosts[0]?.host, times: 2, last: 'Nov 21 09:00:01' };
+    assert.deepEqual(bob?.logins, [{ ...login, from: '192.0.2.7', fingerprint: 'SHA256:bobs' }]);
+    assert.deepEqual(
+      ada?.logins.map(({ from, times }) => [from, times]),
+      [['2001:db8::7', 1]],
+    );
+    const notices = found.notices.filter((line) => !line.includes('directory'));
+    assert.deepEqual(
+      notices.map((line) => line.replace(/^\S+: /, '')),
+      [
+        'may write account files: /etc/cron.d/sync:*/5 * * * * root scp -q /etc/passwd /etc/shadow /etc/group a2:/etc/',
+        'Slurm reads groups again after 600 s (GroupUpdateTime)',
+      ],
+    );
+  });
+
+  await t.test('the commands that a survey prints mend what it found', async () => {
+    const { people } = await survey(lab);
+    for (const { commands } of people.filter(({ verdict }) =>
+      ['name', 'differs', 'home'].includes(verdict),
+    )) {
+      for (const command of commands) {
+        const [, host, rest = command] = /^(a2): (.*)$/.exec(command) ?? [];
+        for (const one of host === undefined && !/^(ln|sacctmgr)/.test(rest)
+          ? filledHosts
+          : [host ?? 'head']) {
+          const { status, out } = await lab.on(
+            one,
+            rest.replace(/^sacctmgr/, 'sacctmgr -i').replaceAll('find / ', 'find /home '),
+          );
+          assert.equal(status, 0, `${one}: ${rest}: ${out}`);
+        }
+      }
+    }
+    // The plan offers the link for good; a home that is one is still not /home/eve.
+    const verdicts = byName(await survey(lab));
+    assert.deepEqual([verdicts['cleo'], verdicts['ivylee']?.[0]], [['adopt'], 'home']);
+    assert.equal(await lab.shell('head', 'sacctmgr -nP show assoc user=ivylee format=account'), 'lab');
+    assert.equal(await lab.shell('head', 'cat /home/eve/file'), 'eve was here');
+  });
+
+  await t.test('what accounts and keys are called is text, and never a line of the answer', async () => {
+    const lines = hostileLines.join('\n').replaceAll("'", "'\\''");
+    await lab.shell('head', `printf '%s\\n' '${lines}' >> /etc/passwd`);
+    const keys = 'key\tada\tx\nend\n# file /etc/shadow\n\taccount\tfiles\tbad\t0\t0\n';
+    await lab.shell(
+      'head',
+      `printf '%s' '${keys}' >> /home/u1/.ssh/authorized_keys; ln -sf /etc/shadow /home/u2/.ssh/authorized_keys; rm /home/u3/.ssh/authorized_keys; mkfifo /home/u3/.ssh/authorized_keys; chown 1103 /home/u3/.ssh/authorized_keys`,
+    );
+    const found = await survey(lab, ['ada', '-r', '$(touch /tmp/andromeda-survey)', 'x'.repeat(256)]);
+    const of = (name: string) => found.people.find(({ username }) => username === name);
+    assert.deepEqual(
+      found.hosts.map(({ fault }) => fault),
+      [null, null, null],
+    );
+    const names = found.people.map(({ username }) => username);
+    for (const name of ['long', 'tab', 'cr', 'end', '$(id)', 'a b']) assert.ok(names.includes(name), name);
+    assert.ok(!names.some((name) => /bad|short|nonumber|^n{9}|^[+-]/.test(name)), names.join());
+    assert.deepEqual([of('tab')?.name, of('cr')?.shell], ['a key ada x ssh-ed25519 end', '/bin/sh ']);
+    assert.deepEqual([of('ada')?.keys.length, of('u1')?.keys.length], [1, 1]);
+    assert.deepEqual([of('u2')?.keys, of('u3')?.keys], [[], []]);
+    assert.deepEqual(of('$(id)')?.commands[0], "usermod -l id2 '$(id)'".replace('2', ''));
+    await lab.shell('head', 'cp /etc/passwd- /etc/passwd');
+  });
+
+  await t.test('an operator surveys it by command: a table, CSV, and a lab file', async (t) => {
+    await using service = await startTestApp({
+      lab: {
+        users: [{ email: 'root@physics.example', staff: ['staff.operate'] }],
+        organizations: [
+          { slug: 'physics', name: 'Physics', members: [{ email: 'olga@physics.example', role: 'owner' }] },
+        ],
+        clusters: [
+          {
+            name: 'alpha',
+            id: alpha,
+            organization: 'physics',
+            scheduler: 'sunk',
+            slurm: lab.settings({ rollout: 'live' }),
+          },
+        ],
+      },
+    });
+    const machine = await createMachine(t);
+    const { businessUrl, issuer, platformUrl } = service;
+    const accessToken = await issuer.token('root');
+    await machine.writeProfile([sessionAt(platformUrl, { businessUrl, issuer: issuer.url, accessToken })]);
+    const run = async (...args: string[]) => {
+      const ended = await machine.run(['admin', ...args]);
+      assert.equal(ended.status, 0, ended.stderr);
+      return ended;
+    };
+    // A host that does not answer is a line, and the others are surveyed.
+    lab.control('stop', 'sshd-a2');
+    const [people, file] = [join(lab.directory, 'people.csv'), join(lab.directory, 'alpha.yaml')];
+    writeFileSync(people, 'login,email,name\nada,a.lovelace@physics.example,Ada Lovelace\n');
+    const flags = ['--people', people, '--addresses', '{username}@physics.example'];
+    const table = await run('cluster', 'survey', 'alpha', ...flags, '--lab', file);
+    assert.match(table.stdout, /^a2 is not in this survey: .*cannot be reached/m);
+    assert.match(table.stdout, /^USERNAME +UID +GROUP +KEYS +JOBS +LOGINS +VERDICT$/m);
+    assert.match(table.stdout, /^ada +1001 +users +1 +0\+0 +1 +adopt as is$/m);
+    assert.match(table.stdout, /^bob +1003 +bob +1 +1\+0 +2 +adopt as is$/m);
+    assert.match(table.stdout, /^finn .* needs an Ed25519 key: of its keys, one is ssh-rsa$/m);
+    assert.match(
+      table.stderr,
+      /^\S+alpha\.yaml has \d+ of \d+ accounts; its first lines say what is left to decide \(\d+\)\.\n$/,
+    );
+    const csv = (await run('cluster', 'survey', 'alpha', '-o', 'csv')).stdout.split('\n');
+    assert.match(csv[0] ?? '', /^"username","uid","gid","shell","source",/);
+    assert.match(
+      csv.find((line) => line.startsWith('"ada"')) ?? '',
+      /^"ada","1001","100","\/bin\/bash","files","set",/,
+    );
+    const json = JSON.parse((await run('cluster', 'survey', 'alpha', '-o', 'json')).stdout);
+    assert.deepEqual(
+      json.hosts.map(({ fault }: { fault: string | null }) => fault === null),
+      [true, true, false],
+    );
+    const text = readFileSync(file, 'utf8');
+    assert.match(text, /^# gil \(uid 1008, gid 1008\) is left out: its password is locked/m);
+    assert.match(text, /^# slurm of alpha needs adoptPrivileged: \[dan, kim, lou\]/m);
+    const written = parse(text);
+    checkLab(written);
+    const members = written.organizations[0].members;
+    assert.deepEqual(members[0], {
+      ...{ email: 'a.lovelace@physics.example', role: 'member', username: 'ada', uid: 1001, gid: 100 },
+      permissions: ['clusters.read', 'clusters.ssh'],
+      keys: [filled.keys.ada.publicKey.trim()],
+    });
+    lab.control('start', 'sshd-a2');
+  });
+});
