@@ -87,8 +87,8 @@ test('admin person shows the identities that a person signs in with, and binds t
     [],
     `8 at https://new.example is unbound. \`andromeda admin person rebind EMAIL --issuer https://new.example\` lets it in again.\n${none}`,
   );
-  // No token of theirs counts that is issued in the second of an unbinding.
-  app.advance(1_000);
+  // Of the minute after an unbinding no token of theirs counts: the issuer's clock may be ahead.
+  app.advance(61_000);
 });
 
 test('admin machine admits and quarantines the machines of a cluster, by name or ID', async (t) => {
