@@ -2680,6 +2680,8 @@ export interface components {
             uid?: number;
             /** @description Of the primary group; left out - as the uid */
             gid?: number;
+            /** @description Public keys that the person has already, a line each; none is removed because it is left out */
+            keys?: string[];
             permissions?: ("clusters.read" | "clusters.ssh" | "clusters.ssh.admin" | "clusters.kubernetes" | "clusters.kubernetes.admin" | "clusters.configure" | "members.manage" | "reservations.read")[];
         };
         LabCluster: {

@@ -3,6 +3,7 @@
  * applied; everything it leaves out stays, unless pruning is asked for. A second plan, after the steps, is empty.
  */
 import type { Role } from '../access/permission.ts';
+import { parseSshPublicKey } from '../access/ssh-key.ts';
 import { invalidRequest, invalidState } from '../error.ts';
 import { foldEmail } from '../people/person.ts';
 import { present } from '../present.ts';
@@ -146,6 +147,8 @@ function memberStep(slug: string, before: LabMember | undefined, member: LabMemb
   const email = key(member.email);
   const common = { kind: 'member' as const, organization: slug, name: `${slug}/${email}` };
   const granted = grantable(member.role, member.permissions);
+  const fingerprints = member.keys?.map((line) => parseSshPublicKey(line).fingerprint) ?? [];
+  const keys = fingerprints.length > 0 ? `keys ${set(fingerprints)}` : undefined;
   if (!before) {
     const details = joinDetails(
       `role ${member.role}`,
@@ -153,6 +156,7 @@ function memberStep(slug: string, before: LabMember | undefined, member: LabMemb
       member.uid && `uid ${member.uid}`,
       member.gid && `gid ${member.gid}`,
       granted?.length ? set(granted) : undefined,
+      keys,
     );
     const { permissions: _, ...rest } = member;
     const created = { ...rest, email, ...present({ permissions: granted }) };
@@ -163,11 +167,12 @@ function memberStep(slug: string, before: LabMember | undefined, member: LabMemb
     { ...member, permissions: granted },
     { role: 'role', username: 'username', uid: 'uid', gid: 'gid', permissions: 'permissions' },
   );
-  if (!difference) return undefined;
-  const { changed, details } = difference;
+  if (!difference && !keys) return undefined;
+  const { changed = {}, details } = difference ?? {};
   const hasNumbers = changed.uid !== undefined || changed.gid !== undefined;
   const numbers = hasNumbers ? present({ uid: member.uid, gid: member.gid }) : {};
-  return { action: 'update', ...common, details, member: { email, ...changed, ...numbers } };
+  const updated = { email, ...changed, ...numbers, ...(keys && present({ keys: member.keys })) };
+  return { action: 'update', ...common, details: joinDetails(details, keys), member: updated };
 }
 
 /** Owners and admins hold every permission, so nothing can be granted to them. */

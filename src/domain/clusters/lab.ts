@@ -2,6 +2,7 @@
 import { isWiderRole } from '../access/grant.ts';
 import type { LoginMode, MachineReport, PendingJob, RunningJob } from '../access/manifest.ts';
 import { isPermissionKey, type PermissionKey, type Role } from '../access/permission.ts';
+import { parseSshPublicKey } from '../access/ssh-key.ts';
 import { DomainError, invalidRequest } from '../error.ts';
 import { isUuid } from '../id.ts';
 import { checkKubernetesSettings, type KubernetesSettings } from '../kubernetes/settings.ts';
@@ -22,6 +23,8 @@ export interface LabMember {
   /** The numbers that the person's account has on hosts already. Absent: allocated; `gid`: as the uid. */
   uid?: number;
   gid?: number;
+  /** Lines of public keys that the person has already. */
+  keys?: string[];
   permissions?: PermissionKey[];
 }
 
@@ -127,8 +130,16 @@ export function checkLab({ clusters, ...others }: WrittenLab): Lab {
 function checkMembers({ slug, members = [] }: LabOrganization, at: readonly (string | number)[]): void {
   const [emails, usernames] = [new Set<string>(), new Set<string>()];
   const uids = new Map<number, string>();
-  for (const [index, { email, username, uid, gid, permissions }] of members.entries()) {
+  const fingerprints = new Map<string, string>();
+  for (const [index, { email, username, uid, gid, keys = [], permissions }] of members.entries()) {
     const here = [...at, 'members', index];
+    for (const line of keys) {
+      const { fingerprint } = keyOf(line, email, [...here, 'keys']);
+      const other = fingerprints.get(fingerprint) ?? email;
+      if (other !== email)
+        throw new LabError(`${other} and ${email} have the same key ${fingerprint}.`, [...here, 'keys']);
+      fingerprints.set(fingerprint, email);
+    }
     const holder = uid === undefined ? undefined : uids.get(uid);
     if (holder) throw new LabError(`${holder} and ${email} have the same uid ${uid}.`, [...here, 'uid']);
     if (uid !== undefined) uids.set(uid, email);
@@ -144,6 +155,14 @@ function checkMembers({ slug, members = [] }: LabOrganization, at: readonly (str
     }
     const unknown = permissions?.find((permission) => !isPermissionKey(permission));
     if (unknown) throw new LabError(`${unknown} is not a permission.`, [...here, 'permissions']);
+  }
+}
+
+function keyOf(line: string, email: string, at: readonly (string | number)[]) {
+  try {
+    return parseSshPublicKey(line);
+  } catch (error) {
+    throw new LabError(`A key of ${email}: ${(error as Error).message}`, at);
   }
 }
 

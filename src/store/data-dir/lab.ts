@@ -44,6 +44,7 @@ import {
 } from '../people/people.ts';
 import { refuseSimulated } from '../servers/servers.ts';
 import { isEmpty } from './first-start.ts';
+import { registerKeys } from './lab-keys.ts';
 
 const pageSize = 500;
 
@@ -120,16 +121,18 @@ function withoutEnd(granted: readonly GrantedPermission[]): PermissionKey[] {
   return granted.filter(({ expiresAt }) => expiresAt === null).map(({ key }) => key as PermissionKey);
 }
 
+interface Actor {
+  actor: string;
+  commandId: string | null;
+}
+
 /** Takes the steps of a plan, as `actor`. Throws the error of the first step that fails. */
-export async function takeSteps(
-  tx: Tx,
-  steps: readonly LabStep[],
-  { actor, commandId }: { actor: string; commandId: string | null },
-): Promise<void> {
+export async function takeSteps(tx: Tx, steps: readonly LabStep[], by: Actor): Promise<void> {
+  const { actor, commandId } = by;
   for (const step of steps) {
     if (step.kind === 'person') await takePersonStep(tx, step);
     else if (step.kind === 'organization') await takeOrganizationStep(tx, step, actor);
-    else if (step.kind === 'member') await takeMemberStep(tx, step);
+    else if (step.kind === 'member') await takeMemberStep(tx, step, by);
     else if (step.kind === 'cluster') await takeClusterStep(tx, step, commandId);
     else await takeGrantStep(tx, step, actor);
   }
@@ -170,8 +173,8 @@ async function takeOrganizationStep(
   if (hours !== undefined) await updateSignInHours(tx, { organizationId, hours });
 }
 
-async function takeMemberStep(tx: Tx, step: StepOf<'member'>): Promise<void> {
-  const { email, role, username, uid, gid, permissions } = step.member;
+async function takeMemberStep(tx: Tx, step: StepOf<'member'>, by: Actor): Promise<void> {
+  const { email, role, username, uid, gid, keys, permissions } = step.member;
   const organizationId = await requireOrganizationId(tx, step.organization);
   const userId = await requireUserId(tx, email);
   const member = { organizationId, userId };
@@ -181,6 +184,7 @@ async function takeMemberStep(tx: Tx, step: StepOf<'member'>): Promise<void> {
     await createMembership(tx, { ...member, email, role: role ?? 'member', username, permissions: granted });
   }
   if (uid !== undefined) await giveNumbers(tx, { ...member, uid, gid });
+  if (keys) await registerKeys(tx, { userId, keys, ...by });
   if (step.action === 'create') return;
   if (role !== undefined) await updateMemberRole(tx, { ...member, role }, { isFile: true });
   if (username !== undefined) await updateUsername(tx, { ...member, username });

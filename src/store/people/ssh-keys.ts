@@ -154,6 +154,8 @@ export async function createSshKey(
     commandId: string;
     /** The address that registers it. */
     from?: string;
+    /** Who registers it; absent: the person. */
+    createdBy?: string;
     before?: Awaited<ReturnType<typeof findBeforeKey>>;
   },
 ): Promise<{ key: SshKey; set: SshKeySet }> {
@@ -175,7 +177,7 @@ export async function createSshKey(
     lifecycle_state: 'active',
     revoked_at: null,
     created_at: toTime(tx.now),
-    created_by_user_id: userId,
+    created_by_user_id: registration.createdBy ?? userId,
     created_command_id: commandId,
     source_revision: generation,
     label: key.label ?? null,

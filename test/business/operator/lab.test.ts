@@ -186,6 +186,37 @@ test('numbers that an operator gives stay, and no one else gets them', async () 
   refused(await apply(vic), 409, new RegExp(`The uid ${next} of vic is, or was, that of zed`));
 });
 
+test('keys in a lab file are registered once, for one person', async () => {
+  await using service = await startTestApp({ lab });
+  const apply = (...members: LabMember[]) =>
+    service.write('/operator/lab', { as: 'root', body: { lab: withMembers(...members) } });
+  const key = `${newPublicKey()} laptop`;
+  const bob = { email: 'bob@physics.example', role: 'member' as const, keys: [key] };
+  const applied = await apply(bob);
+  assert.match(applied.body.changes[0].details, /^keys SHA256:[\w+/]+$/);
+  assert.deepEqual((await apply(bob)).body.changes, []);
+  const { body } = await service.business('/me/ssh-keys', { as: 'bob' });
+  assert.deepEqual(
+    body.keys.map(({ label, lifecycle_state: state }: Reply['body']) => [label, state]),
+    [['laptop', 'active']],
+  );
+  await service.write(`/me/ssh-keys/${body.keys[0].id}/revoke`, { as: 'bob' });
+  assert.deepEqual((await apply(bob)).body.changes, [], 'a revoked key stays revoked');
+  const eve = { ...bob, email: 'eve@physics.example' };
+  refused(await apply(eve), 409, /The key SHA256:\S+ of eve@\S+ is, or was, that of bob@physics\.example/);
+  const fresh = [newPublicKey()];
+  refused(
+    await apply({ ...bob, keys: fresh }, { ...eve, keys: fresh }),
+    400,
+    /bob@\S+ and eve@\S+ have the same/,
+  );
+  refused(
+    await apply({ ...bob, keys: [`from="10.0.0.1" ${newPublicKey()}`] }),
+    400,
+    /A key of bob@.*Send the key alone/,
+  );
+});
+
 test('a plan that releases a cluster says whose jobs end with it', async () => {
   await using service = await startTestApp({ lab });
   const clusters = () => service.business('/operator/clusters', { as: 'root' });

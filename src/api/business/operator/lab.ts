@@ -4,6 +4,7 @@ import { checkHostSettings, type HostRules } from '../../../domain/clusters/lab-
 import { type LabStep, planLab } from '../../../domain/clusters/lab-plan.ts';
 import { appendAuditEntry } from '../../../store/audit/audit.ts';
 import { exportLab, takeSteps } from '../../../store/data-dir/lab.ts';
+import { withNewKeys } from '../../../store/data-dir/lab-keys.ts';
 import { type Tx, tryOut } from '../../../store/engine/index.ts';
 import { listDeactivatedEmails } from '../../../store/people/people.ts';
 import { listRestarts, listSlurmAccounts } from '../member-plan.ts';
@@ -63,7 +64,8 @@ async function apply(
   const { prune, actor, commandId, hostRules } = options;
   const current = await exportLab(tx.db, tx.now);
   const deactivated = await listDeactivatedEmails(tx.db);
-  const steps = planLab(current, lab, { prune, now: tx.now, deactivated });
+  const wanted = await withNewKeys(tx.db, lab);
+  const steps = planLab(current, wanted, { prune, now: tx.now, deactivated });
   for (const step of steps) {
     if (step.kind !== 'cluster' || step.action === 'remove') continue;
     const before = current.clusters?.find(({ name }) => name === step.name);
