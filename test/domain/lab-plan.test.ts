@@ -233,6 +233,11 @@ test('a Slurm cluster that restarts for people says what that ends and that ther
   assert.doesNotMatch(planned({ simulated }), /rollout/);
   const live = { ...current, clusters: [{ ...beta, slurm: { ...slurm, rollout: 'live' as const } }] };
   assert.match(planned({ slurm }, live), warning);
+  const directory = { accounts: 'directory' as const };
+  const mixed = { ...slurm, controller: { ...host, ...directory } };
+  assert.match(planned({ slurm: mixed }), warning);
+  const fromDirectory = { ...mixed, login: login.map((one) => ({ ...one, ...directory })) };
+  assert.match(planned({ slurm: fromDirectory }), /accounts directory: nothing restarts for people/);
 });
 
 test('a plan names what changes of the Slurm account, value by value', () => {

@@ -12,7 +12,8 @@ export const patienceMs = 90_000;
 
 export const crowd = Array.from({ length: 10 }, (_, index) => `p${index}`);
 
-export function labOf(slurm: SlurmSettings): Lab {
+/** `crowd` or others may have an account. */
+export function labOf(slurm: SlurmSettings, people: readonly string[] = crowd): Lab {
   const member = (username: string, permissions: ('clusters.read' | 'clusters.ssh')[]) => ({
     email: `${username}@physics.example`,
     role: 'member' as const,
@@ -29,7 +30,7 @@ export function labOf(slurm: SlurmSettings): Lab {
           { email: 'ada@physics.example', role: 'owner', username: 'ada' },
           member('abe', ['clusters.read', 'clusters.ssh']),
           member('eve', []),
-          ...crowd.map((name) => member(name, ['clusters.ssh'])),
+          ...people.map((name) => member(name, ['clusters.ssh'])),
         ],
       },
     ],
@@ -42,9 +43,10 @@ export async function startService(
   lab: SlurmLab,
   changes: Partial<SlurmSettings>,
   config: object = {},
+  people?: readonly string[],
 ): Promise<TestApp> {
   const service = await startTestApp({
-    lab: labOf(lab.settings(changes)),
+    lab: labOf(lab.settings(changes), people),
     sync: { intervalSeconds: 4 },
     // Simulated login nodes end every process of a number on the machine, also those in a cluster's namespaces.
     config: { uids: { base: 40_000 }, ...config },

@@ -29,9 +29,9 @@ ask_pam() { # FILE SECONDS
     printf "%s\t%s\n" "$0" "$(printf %s "$said" | tr "\n\t" "  " | cut -c 1-200)"' < "$1" 2> /dev/null 9>&-
 }
 
-# What is so of each who is wanted, in $T/todo: name, uid, ready or held, ID, shell, and why they are held. A uid of 0 is not known
-# yet: what is found is in $T/numbers, for the service to keep.
-plan_directory() { # all|some: how many PAM is asked about
+# What is so of each who is wanted, in $T/todo: name, uid, ready or held, ID, shell, gid, and why they are held. A uid of 0 is
+# not known yet: what is found is in $T/numbers, for the service to keep.
+plan_directory() { # SECONDS, at most, for PAM
   local answers=''
   slow=''
   for file in known others people asked pam numbers; do : > "$T/$file"; done
@@ -42,9 +42,9 @@ plan_directory() { # all|some: how many PAM is asked about
   if [ -z "$slow" ] && [ "$(wc -l < "$T/people")" -lt "$(wc -l < "$T/wanted")" ] && answers_anew; then answers=1; fi
   [ -n "$slow" ] || ! has_row role login || ask_some "$1"
   awk -v answers="$answers" -v is_login="$(! has_row role login || echo 1)" '
-    function held(message) { print $1, $2, "held", $3, $4, message }
-    function ready() { print $1, $2, "ready", $3, $4, "" }
-    s == "ours" { state[$1] = $3; why[$1] = $6; next }
+    function held(message) { print $1, $2, "held", $3, $4, $5, message }
+    function ready() { print $1, $2, "ready", $3, $4, $5, "" }
+    s == "ours" { state[$1] = $3; why[$1] = $7; next }
     s == "asked" { asked[$1] = 1; next }
     s == "pam" { said[$1] = $2; next }
     s == "numbers" { if ($2 > 0) person[$2] = $1; next }
@@ -68,32 +68,33 @@ plan_directory() { # all|some: how many PAM is asked about
     FS=: s=passwd /etc/passwd s=people "$T/people" FS='\t' s=wanted "$T/wanted" > "$T/todo"
 }
 
-# One person costs several processes, so that a look asks about some, and more of those who are held.
-ask_some() { # all|some
-  local seconds=6
-  [ "$1" = some ] || seconds=60
-  awk -F '[:\t]' -v all="$1" 's == "known" { known[$1] = 1; next } { name[++count] = $1; if ($1 in known) ready++; else held++ }
-    END { srand(); for (i = 1; i <= count; i++) if (all == "all" || (name[i] in known ? rand() * ready < 8 : rand() * held < 25)) print name[i] }' \
-    s=known "$T/known" s= "$T/people" > "$T/asked"
-  ask_pam "$T/asked" $seconds > "$T/pam"
+# One person costs several processes: all who are not ready are asked about, those whom the last look saw otherwise, and a few others.
+ask_some() { # SECONDS
+  cat "$S/suspects" > "$T/suspects" 2> /dev/null
+  awk 's == "known" { known[$1] = 1; ready++; next } s == "suspects" { delete known[$1]; next } s == "wanted" { uid[$1] = $2; next }
+    BEGIN { srand() }
+    $3 == uid[$1] && ($1 in known ? rand() * ready < 8 : ++others <= 10 * seconds) { print $1 }' \
+    seconds="$1" s=known "$T/known" s=suspects "$T/suspects" FS='\t' s=wanted "$T/wanted" FS=: s= "$T/people" > "$T/asked"
+  ask_pam "$T/asked" "$1" > "$T/pam"
 }
 
 apply_directory() {
   rows account > "$T/wanted"
   recall_accounts
-  plan_directory all
+  plan_directory 60
+  planned=1
   leave_directory > "$T/left"
   sort "$T/todo" "$T/left" | keep "$S/directory"
+  rm -f "$S/suspects"
   end_processes
   ! directory_homes || make_homes
 }
 # Homes are the site's, unless the settings say how they are made.
 directory_homes() { has_rows homes || has_rows make-home; }
-group_of() { if from_directory; then id -g "$1"; else echo "$2"; fi; } # NAME GID
 
 # Those who left, with the number that was theirs; not where another person has it by now, or another cluster has people of that number here.
 leave_directory() {
-  awk -F '\t' 's == "wanted" { wanted[$1] = 1; next } !($1 in wanted) && $2 > 0 { print $1, $2, "locked", $4, $5, "" }' OFS='\t' \
+  awk -F '\t' 's == "wanted" { wanted[$1] = 1; next } !($1 in wanted) && $2 > 0 { print $1, $2, "locked", $4, $5, $6, "" }' OFS='\t' \
     s=wanted "$T/wanted" s= "$T/ours" > "$T/leaving"
   cut -f 2 "$T/leaving" > "$T/uids"
   look_up "$T/uids" > "$T/owners" 2> /dev/null
@@ -105,17 +106,21 @@ leave_directory() {
 
 observe_directory() {
   local uids
-  awk -F '\t' '$3 != "locked" && $4 != "-" { print $1, $2, $4, $5 }' OFS='\t' "$T/ours" > "$T/wanted"
-  plan_directory some
+  awk -F '\t' '$3 != "locked" && $4 != "-" { print $1, $2, $4, $5, $6 }' OFS='\t' "$T/ours" > "$T/wanted"
+  # What an apply has found just now is so.
+  [ -n "$planned" ] || plan_directory 6
+  : > "$T/suspects"
   sed "s/^/number$tab/" "$T/numbers"
   awk '
     s == "ours" { state[$1] = $3; next }
     s == "people" { shell[$1] = $7; next }
-    $3 == "held" { if ($6 == "") print "absent", $4, $1; else print "conflict", $4, $1, $2, $6 }
+    $3 == "held" { if ($7 == "") print "absent", $4, $1; else print "conflict", $4, $1, $2, $7 }
     $1 in shell && shell[$1] != $5 && !missing[$5]++ { print "missing-shell", $5 }
     $3 == state[$1] { next }
+    { print $1 > suspects }
     ++drifts <= 5 { print "drift", ($3 == "held" ? "something stands in the way of " $1 : "what stood in the way of " $1 " is gone") }' \
-    OFS='\t' FS='\t' s=ours "$T/ours" FS=: s=people "$T/people" FS='\t' s=todo "$T/todo"
+    OFS='\t' suspects="$T/suspects" FS='\t' s=ours "$T/ours" FS=: s=people "$T/people" FS='\t' s=todo "$T/todo"
+  [ ! -s "$T/suspects" ] || cat "$T/suspects" > "$S/suspects"
   set -- root sudo wheel admin docker lxd disk shadow
   { timeout 4 getent group "$@"; timeout 4 getent -s sss group "$@"; } 2> /dev/null | awk -F '[:,\t]' '
     s == "ours" { ours[$1] = 1; next }

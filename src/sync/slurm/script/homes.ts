@@ -21,7 +21,7 @@ copy_homes() {
   while IFS="$tab" read -r name uid state _ _ gid; do
     [ "$state" = ready ] && [ ! -e "$homes/$name" ] || continue
     [ -d "$new" ] || mkdir "$new" > "$T/out" 2>&1 || { home_problem "$new"; return 0; }
-    { if [ -d /etc/skel ]; then cp -R /etc/skel "$new/$name"; else mkdir "$new/$name"; fi && chown -R "$uid:$(group_of "$name" "$gid")" "$new/$name"; } > "$T/out" 2>&1 ||
+    { if [ -d /etc/skel ]; then cp -R /etc/skel "$new/$name"; else mkdir "$new/$name"; fi && chown -R "$uid:$gid" "$new/$name"; } > "$T/out" 2>&1 ||
       { home_problem "$homes/$name"; rm -rf "$new/$name"; ! is_squashed || break; }
   done < "$people"
   [ -d "$new" ] || return 0
@@ -45,7 +45,7 @@ command_homes() {
   while IFS="$tab" read -r name uid _ who _ gid; do
     [ ! -e "$homes/$name" ] || continue
     status=0
-    run_command "$(printf '%s' "$command" | sed "s/{username}/$name/g; s/{uid}/$uid/g; s/{gid}/$(group_of "$name" "$gid")/g")" || status=$?
+    run_command "$(printf '%s' "$command" | sed "s/{username}/$name/g; s/{uid}/$uid/g; s/{gid}/$gid/g")" || status=$?
     if [ $status -eq 0 ]; then emit "$name" "$uid" >> "$S/homes-made"
     else emit "$who" "$name" "$uid" "the home of $name cannot be made: makeHome ended with $status: $(first_output)" >> "$T/homeless"; fi
   done < "$T/homes"
