@@ -210,7 +210,7 @@ test('keys that the issuer names at a plain http address are not fetched, and no
   const { keys, userinfo } = createRemoteIssuer(other.url);
   for (const ask of [
     () => verifyToken(token, { issuer: other.url, audiences: ['andromeda'] }, keys, now()),
-    () => userinfo(token),
+    () => userinfo(token, 'subject-ada'),
   ])
     await assert.rejects(ask(), { code: 'integration_unavailable', message: /192\.0\.2\.1.* plain http/ });
 });
@@ -226,5 +226,5 @@ test('an issuer that cannot be reached is 503 integration_unavailable, and is as
       { code: 'integration_unavailable' },
     );
   }
-  await assert.rejects(remote.userinfo(token), { code: 'integration_unavailable' });
+  await assert.rejects(remote.userinfo(token, 'subject-ada'), { code: 'integration_unavailable' });
 });

@@ -19,7 +19,7 @@ export interface GroupsOptions extends GroupSettings {
   store: Store;
   /** The client of tokens that name no client and have this ID as their only audience. */
   cliClientId: string;
-  userinfo(token: string): Promise<Record<string, unknown>>;
+  userinfo(token: string, subject: string): Promise<Record<string, unknown>>;
   /** Called if the groups in a token cannot be used. */
   onFault(userId: string, fault: string): void;
   now(): number;
@@ -43,9 +43,7 @@ export function createGroups(options: GroupsOptions): TakeGroups {
     if (inToken.kind !== 'absent') return inToken;
     if (performance.now() < pausedUntil) return 'away';
     try {
-      const info: Record<string, unknown> | null = await options.userinfo(token);
-      // Userinfo of another subject must not be used (OpenID Connect Core 1.0, 5.3.2).
-      return info?.['sub'] === claims.sub ? readGroups(info, source.claim) : inToken;
+      return readGroups(await options.userinfo(token, claims.sub ?? ''), source.claim);
     } catch (error) {
       if (!(error instanceof DomainError)) throw error;
       if (error.code === 'unauthorized') return 'unknown';

@@ -40,8 +40,8 @@ export interface AuthenticatorOptions {
   store: Store;
   rules: TokenRules;
   keys: JWTVerifyGetKey;
-  /** Fetches the issuer's userinfo, for a token without a verified email. */
-  userinfo(token: string): Promise<Record<string, unknown>>;
+  /** Fetches the issuer's userinfo, for a token without a verified email; empty if it is about another subject. */
+  userinfo(token: string, subject: string): Promise<Record<string, unknown>>;
   /** Whether the person has ended the sign-in that a token is from; absent: the sign-in lasts as long as the token. */
   isSignInOver?: ((userId: string, claims: JWTPayload) => Promise<boolean>) | undefined;
   /** Called if access lapses without a sign-in but the issuer sends no time of the sign-in. */
@@ -211,7 +211,7 @@ async function findPerson(deps: AuthenticatorOptions, token: VerifiedToken, raw:
     return followEmail(store, profileOf(token.claims, trustEmail), token, bound.userId);
   }
   const claims =
-    profileOf(token.claims, trustEmail) ?? profileOf(await userinfoOf(deps, token, raw), trustEmail);
+    profileOf(token.claims, trustEmail) ?? profileOf(await deps.userinfo(raw, token.subject), trustEmail);
   if (claims === undefined) {
     throw new SignInRefusal(
       'no_address',
@@ -287,16 +287,6 @@ async function followEmail(
     });
   });
   return userId;
-}
-
-/** The issuer's userinfo for a token; empty if it has another subject (OpenID Connect Core 1.0, 5.3.2). */
-async function userinfoOf(
-  deps: AuthenticatorOptions,
-  token: VerifiedToken,
-  raw: string,
-): Promise<Record<string, unknown>> {
-  const claims = await deps.userinfo(raw);
-  return claims['sub'] === token.subject ? claims : {};
 }
 
 interface Profile extends Record<string, unknown> {

@@ -15,7 +15,7 @@ interface Metadata {
 
 export interface RemoteIssuer {
   keys: JWTVerifyGetKey;
-  userinfo(token: string): Promise<Record<string, unknown>>;
+  userinfo(token: string, subject: string): Promise<Record<string, unknown>>;
   offersOffline(): Promise<boolean>;
   /** Fetches the issuer's metadata at the start, so that a configuration error is logged before the first sign-in. */
   warm(): Promise<void>;
@@ -69,10 +69,12 @@ export function createRemoteIssuer(url: string): RemoteIssuer {
     },
     warm: async () => void (await discover()),
     offersOffline: async () => [(await discover()).scopes_supported].flat().includes('offline_access'),
-    async userinfo(token) {
+    async userinfo(token, subject) {
       const { userinfo_endpoint } = await discover();
       if (userinfo_endpoint === undefined) return {};
-      return fetchJson(userinfo_endpoint, { authorization: `Bearer ${token}` });
+      const claims = await fetchJson(userinfo_endpoint, { authorization: `Bearer ${token}` });
+      // Claims about another subject must not be used (OpenID Connect Core 1.0, 5.3.2).
+      return claims?.['sub'] === subject ? claims : {};
     },
   };
 }

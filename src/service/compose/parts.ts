@@ -42,7 +42,7 @@ export interface TokenIssuer {
   keys: JWTVerifyGetKey;
   /** Makes the embedded issuer use the keys that are valid now. */
   refreshKeys?(): void;
-  userinfo(token: string): Promise<Record<string, unknown>>;
+  userinfo(token: string, subject: string): Promise<Record<string, unknown>>;
   offersOffline(): Promise<boolean>;
   /** The `typ` in the header of an access token; undefined where issuers differ. */
   tokenType: string | undefined;
