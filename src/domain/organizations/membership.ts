@@ -36,12 +36,6 @@ export interface Membership {
   };
 }
 
-/** Throws `invalid_state` if an organization that is not retired would be left without an owner. */
-export function checkOwners({ isRetired, owners }: { isRetired: boolean; owners: number }): void {
-  if (isRetired || owners > 0) return;
-  throw invalidState('This is the last owner. Make someone else an owner first.');
-}
-
 /** A login name in an organization; frozen once it was used on a cluster, and then its person's forever. */
 export interface HeldUsername {
   username: string;

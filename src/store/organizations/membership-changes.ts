@@ -14,7 +14,7 @@ import {
   isLowerRole,
   reasonOfGroups,
 } from '../../domain/organizations/group-rules.ts';
-import { checkOwners, checkUsername, type HeldUsername } from '../../domain/organizations/membership.ts';
+import { checkUsername, type HeldUsername } from '../../domain/organizations/membership.ts';
 import { usernamesFromEmail } from '../../domain/people/person.ts';
 import type { Reader, Tx } from '../engine/index.ts';
 import { deleteRows, findRow, insertRow, listRows, saveRow, updateRows } from '../engine/rows.ts';
@@ -329,35 +329,24 @@ async function touch(
   values: { role?: Role; lifecycle_state?: 'removed' },
 ): Promise<void> {
   const { organizationId, userId } = member;
-  const before = await roleOf(tx, member);
+  const { role = 'owner', lifecycle_state: state = 'active' } = values;
+  const isLeft = (await roleOf(tx, member)) === 'owner' && (role !== 'owner' || state !== 'active');
+  if (isLeft && (await isLastOwner(tx.db, member)))
+    throw invalidState('This is the last owner. Make someone else an owner first.');
   await updateRows(
     tx.db,
     'memberships',
     { org_id: organizationId, user_id: userId },
     { ...values, updated_at: toTime(tx.now) },
   );
-  if (before === 'owner') {
-    const { isRetired, owners } = await ownersOf(tx.db, organizationId);
-    checkOwners({ isRetired, owners: owners.length });
-  }
   tx.changed({ kind: 'person', userId });
 }
 
 /** Whether a person is the only owner of an organization that has to have one. */
 async function isLastOwner(db: Reader, { organizationId, userId }: MemberId): Promise<boolean> {
-  const { isRetired, owners } = await ownersOf(db, organizationId);
-  return !isRetired && owners.length === 1 && owners[0] === userId;
-}
-
-async function ownersOf(
-  db: Reader,
-  organizationId: string,
-): Promise<{ isRetired: boolean; owners: string[] }> {
   const active = { org_id: organizationId, role: 'owner', lifecycle_state: 'active' } as const;
   const owners = await listRows(db, 'memberships', active);
   const organization = await findOrganization(db, organizationId);
-  return {
-    isRetired: organization?.lifecycleState === 'retired',
-    owners: owners.map(({ user_id: id }) => id),
-  };
+  const isRetired = organization?.lifecycleState === 'retired';
+  return !isRetired && owners.length === 1 && owners[0]?.user_id === userId;
 }
