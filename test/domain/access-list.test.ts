@@ -151,6 +151,8 @@ test('hosts that wait are named in words, the first of many', () => {
     waitingText([{ ...host('a1'), since: first }]),
     `Hosts that have not confirmed it: a1 since ${first} (it does not answer).`,
   );
-  const many = Array.from({ length: 7 }, (_, index) => host(`a${index}`));
-  assert.match(waitingText(many) ?? '', /a4 \(it does not answer\), and 2 more\.$/);
+  const many = Array.from({ length: 7 }, (_, index) => ({ ...host(`a${index}`), message: `fault ${index}` }));
+  assert.match(waitingText(many) ?? '', /a4 \(fault 4\), and 2 more\.$/);
+  const alike = [...many, ...many.map((one) => ({ ...one, message: 'fault 0' }))];
+  assert.match(waitingText(alike) ?? '', /: a0 and 7 more \(fault 0\), a1 .*, and 2 more\.$/);
 });

@@ -132,6 +132,24 @@ test('a whole section is taken, and one on this machine needs no key', () => {
     controller: { local: true },
   };
   checkSlurmSettings('beta', here);
+  const via = { host: 'bastion', hostKey };
+  checkSlurmSettings('beta', {
+    ...here,
+    compute: { host: '{name}', via: 'controller' },
+    manage: { identityFile: '/k' },
+  });
+  const inner = { name: 'inner', host: '10.0.0.6', hostKey, via: 'login1' };
+  checkSlurmSettings('beta', {
+    ...whole,
+    login: [...login('a'), inner],
+    controller: { ...whole.controller, via },
+  });
+});
+
+const behind = (via: unknown) => ({ compute: { host: '{name}', via } });
+const twoBehind = ['login1', 'login2'].map((name, index) => {
+  const via = index === 0 ? 'login2' : 'login1';
+  return { name, host: name, hostKey, via };
 });
 
 for (const [what, changes, words] of [
@@ -149,6 +167,25 @@ for (const [what, changes, words] of [
   ['a controller without host key', { controller: { host: 'a' } }, /the controller needs its hostKey/],
   ['a controller without host', { controller: {} }, /needs a host, or local: true/],
   ['no management key', { manage: {} }, /needs manage\.identityFile/],
+  [
+    'a via that names no host',
+    behind('gate'),
+    /the compute has the via gate, which is neither controller nor/,
+  ],
+  ['a via that leads back', { login: twoBehind }, /login node login1 has a via that leads back to login1\./],
+  [
+    'a host that is its own via',
+    { controller: { ...whole.controller, via: 'controller' } },
+    /leads back to head/,
+  ],
+  ['a via on this machine', { controller: { local: true, via: 'login1' } }, /the machine of the service/],
+  ['a via without a host key', behind({ host: 'gate' }), /the hop before the compute needs its hostKey/],
+  [
+    'a via that is an option',
+    behind({ host: '-o', hostKey }),
+    /the hop before the compute has the host "-o"/,
+  ],
+  ['a via that is many hosts', behind({ host: '{name}', hostKey }), /whose host, \{name\}, is several hosts/],
   ['a relative slurm.conf', { configFile: 'slurm.conf' }, /absolute path/],
 ] as const) {
   test(`refused in words: ${what}`, () => {

@@ -186,13 +186,20 @@ test('a login node is asked about a key without a login', { skip: whyNot }, asyn
   const { loginNode, username } = lab.route;
   const publicKey = readFileSync(join(lab.dir, 'client.pub'), 'utf8');
   const other = generateSshKey().publicKey;
-  assert.equal(await askKey({ loginNode, username, publicKey }), undefined);
-  assert.equal(await askKey({ loginNode, username, publicKey: other }), 'it does not take the key');
+  const clientKeys = [readFileSync(join(lab.dir, 'client'), 'utf8')];
+  assert.equal(await askKey({ loginNode, username, publicKey, clientKeys }), undefined);
+  assert.equal(
+    await askKey({ loginNode, username, publicKey: other, clientKeys }),
+    'it does not take the key',
+  );
   const wrong = { ...loginNode, hostKey: other };
-  assert.equal(await askKey({ loginNode: wrong, username, publicKey }), 'it shows another host key');
+  assert.equal(
+    await askKey({ loginNode: wrong, username, publicKey, clientKeys }),
+    'it shows another host key',
+  );
   const [port = 0] = await freePorts(1);
   assert.match(
-    (await askKey({ loginNode: { ...loginNode, port }, username, publicKey })) ?? '',
+    (await askKey({ loginNode: { ...loginNode, port }, username, publicKey, clientKeys })) ?? '',
     /^it cannot be reached \(.*ECONNREFUSED/,
   );
 });

@@ -201,9 +201,9 @@ export async function freePort(): Promise<number> {
 }
 
 /** Whether something listens on a port of this machine, or on a socket's path. */
-export function canConnect(at: number | string): Promise<boolean> {
+export function canConnect(at: number | string, host = '127.0.0.1'): Promise<boolean> {
   return new Promise((resolve) => {
-    const socket = typeof at === 'string' ? connect(at) : connect(at, '127.0.0.1');
+    const socket = typeof at === 'string' ? connect(at) : connect(at, host);
     socket.once('error', () => resolve(false)).once('close', () => resolve(false));
     socket.once('connect', () => {
       resolve(true);

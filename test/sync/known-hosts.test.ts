@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { createKnownHosts, type SharedKnownHosts } from '../../src/sync/slurm/shell.ts';
+import { createKnownHosts, type SharedKnownHosts } from '../../src/sync/slurm/known-hosts.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 
 test('a host is taken at its word once, by one server; every other one expects that key', async () => {

@@ -70,6 +70,31 @@ test('a host that is named several times is one host, with all that it is there 
   ]);
 });
 
+test('a host is reached through the hop that its group names, and the hop itself directly', () => {
+  const gate = { host: 'gate', hostKey };
+  const nested: SlurmSettings = {
+    login: [{ name: 'login1', host: 'inner', hostKey, via: 'controller' }],
+    controller: { host: 'head', hostKey, via: gate },
+    compute: { host: '{name}', via: 'login1' },
+  };
+  const ways = hostsOf(nested, { nodes: ['a1', 'head', 'inner'], usernames: [] }).map(
+    ({ address, reach }) => {
+      const way = [];
+      for (let via = reach?.via; via; via = via.via) way.push(`${via.host}:${via.port}`);
+      return [address, way.join()];
+    },
+  );
+  assert.deepEqual(ways, [
+    ['head:22', 'gate:22'],
+    ['inner:22', 'head:22,gate:22'],
+    ['a1:22', 'inner:22,head:22,gate:22'],
+  ]);
+  assert.equal(loginNodesOf(nested, [])[0]?.via?.via?.host, 'gate');
+  // The service's own machine is no hop: what it reaches, the service reaches.
+  const here = { ...nested, controller: { local: true } };
+  assert.equal(loginNodesOf(here, [])[0]?.via, undefined);
+});
+
 test('host lists are what Slurm means by them', () => {
   for (const [list, names] of [
     ['', []],
@@ -325,6 +350,27 @@ test('a host that is away is no fault; one that refuses is', () => {
   assert.deepEqual([away.failure, away.drifted, away.loginNodes[1]?.up], [null, undefined, false]);
   const refuses = report({ ...allAt5, 'other:22': new HostError('other shows another key', false) });
   assert.equal(refuses.failure, 'other shows another key');
+});
+
+test('hosts behind a hop with a fault are named together, with the hop', () => {
+  const nodes = ['a1', 'a2', 'a3'];
+  const hosts = hostsOf(settings, { nodes, usernames: [] });
+  const hop = { address: 'head:22', message: 'head:22 shows another key.' };
+  const said = (isUnreachable: boolean) =>
+    Object.fromEntries(nodes.map((node) => [`${node}.lab:22`, new HostError(node, isUnreachable, hop)]));
+  const refused = report({ ...allAt5, ...said(false) }, allAt5['head:22'], { hosts });
+  assert.equal(
+    refused.failure,
+    'a1 and 2 more cannot be asked: head:22, through which they are reached, shows another key.',
+  );
+  const away = report({ ...allAt5, ...said(true) }, allAt5['head:22'], { hosts, wantedGeneration: 6 });
+  assert.equal(away.failure, null);
+  assert.deepEqual(
+    away.waiting
+      ?.filter(({ host }) => host !== 'other:22' && host !== 'head:22')
+      .map(({ message }) => message),
+    nodes.map(() => 'It cannot be asked: head:22, through which it is reached, shows another key.'),
+  );
 });
 
 test('a login node that was up is down when it has not answered twice, and at once where it refuses', () => {

@@ -2748,6 +2748,7 @@ export interface components {
                 hostKey: string;
                 local?: boolean;
                 accounts?: components["schemas"]["LabSlurmAccounts"];
+                via?: components["schemas"]["LabSlurmVia"];
             }[];
             controller: components["schemas"]["LabSlurmHost"];
             accounting?: components["schemas"]["LabSlurmAccounting"];
@@ -2789,6 +2790,7 @@ export interface components {
                 hostKey?: string;
                 local?: boolean;
                 accounts?: components["schemas"]["LabSlurmAccounts"];
+                via?: components["schemas"]["LabSlurmVia"];
                 /** @description The directory with homes, there */
                 path: string;
             };
@@ -2801,12 +2803,19 @@ export interface components {
             hostKey?: string;
             local?: boolean;
             accounts?: components["schemas"]["LabSlurmAccounts"];
+            via?: components["schemas"]["LabSlurmVia"];
         };
         /**
          * @description Where the people of the host come from, left out - files; a directory is the site's, and nothing is changed in it
          * @enum {string}
          */
         LabSlurmAccounts: "files" | "copied" | "directory";
+        /** @description The host that it is reached through, as with ssh -J: controller, the name of a login node, or another host */
+        LabSlurmVia: string | {
+            host: string;
+            port?: number;
+            hostKey: string;
+        };
         /** @description Where slurmdbd runs, left out - on the controller; and the Slurm account of the organization's people. Values that were set by hand stay */
         LabSlurmAccounting: {
             host?: string;
@@ -2814,6 +2823,7 @@ export interface components {
             hostKey?: string;
             local?: boolean;
             accounts?: components["schemas"]["LabSlurmAccounts"];
+            via?: components["schemas"]["LabSlurmVia"];
             /** @description Left out - the slug of the organization. One that is there already keeps its people */
             account?: string;
             /** @description The account that a new one is below */

@@ -3,6 +3,7 @@
  * logins and the recheck of open sessions all use this decision (contract, "SSH access object" and "SSH gateway
  * behaviour").
  */
+import type { Hop } from '../slurm/hop.ts';
 import { type AccessPolicy, dayMs, periodText, type SignInWindow, signInAdvice } from './lapse.ts';
 import { observationFreshnessMs } from './manifest.ts';
 import { closureOf, effectivePermissions, endText, type GrantedPermission, type Role } from './permission.ts';
@@ -12,6 +13,8 @@ export interface LoginNode {
   host: string;
   port: number;
   hostKey: string;
+  /** The host that it is reached through. */
+  via?: Hop;
   /** Whether the person's account there has the shell that they chose. Absent: no, or unknown. */
   hasShell?: boolean;
 }

@@ -5,6 +5,7 @@
  */
 import { createHash } from 'node:crypto';
 import type { SlurmConfiguration } from '../slurm/configuration.ts';
+import type { Hop } from '../slurm/hop.ts';
 import { effectivePermissions, type Role } from './permission.ts';
 
 /** An access list as Platform accepted it, with fixed names and allocated UIDs, and the configuration that goes with it. */
@@ -50,6 +51,7 @@ export interface LoginNodeReport {
   port: number;
   /** `ssh-ed25519 AAAA…`; the gateway refuses to connect if the node shows another key. */
   hostKey: string;
+  via?: Hop;
   up: boolean;
   /** One probe failed: the node counts as up until the next probe fails too. The next probe should be soon. */
   missed?: true;

@@ -346,12 +346,17 @@ export function waitingFor(
 
 const mostNamed = 5;
 
-/** A sentence that names the waiting hosts and since when they wait; undefined without any. */
+/** A sentence that names the waiting hosts, those with the same reason together, and since when they wait; undefined without any. */
 export function waitingText(waiting: readonly WaitingHost[]): string | undefined {
   if (waiting.length === 0) return undefined;
-  const named = waiting
-    .slice(0, mostNamed)
-    .map(({ host, since, message }) => `${host}${since === undefined ? '' : ` since ${since}`} (${message})`);
-  const more = waiting.length > mostNamed ? `, and ${waiting.length - mostNamed} more` : '';
+  const groups = [...Map.groupBy(waiting, ({ since, message }) => `${since} ${message}`).values()];
+  const named = groups.slice(0, mostNamed).flatMap(([first, ...others]) => {
+    if (!first) return [];
+    const { host, since, message } = first;
+    const together = others.length > 0 ? ` and ${others.length} more` : '';
+    return `${host}${together}${since === undefined ? '' : ` since ${since}`} (${message})`;
+  });
+  const rest = groups.slice(mostNamed).flat().length;
+  const more = rest > 0 ? `, and ${rest} more` : '';
   return `Hosts that have not confirmed it: ${named.join(', ')}${more}.`;
 }

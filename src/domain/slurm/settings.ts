@@ -3,6 +3,7 @@ import type { LoginMode } from '../access/manifest.ts';
 import { invalidRequest } from '../error.ts';
 import { present } from '../present.ts';
 import type { SlurmAccounting } from './accounting.ts';
+import { faultOfVia, type Via } from './hop.ts';
 
 /** A host and its SSH address. With `local`, it is the host that this service runs on. */
 export interface SlurmHost {
@@ -13,6 +14,8 @@ export interface SlurmHost {
   local?: boolean;
   /** Where the host's people come from; absent: files. */
   accounts?: HostAccounts;
+  /** The host that this one is reached through, as with `ssh -J`. */
+  via?: Via;
 }
 
 /** `directory`: the site's own (sssd, NIS), which is not written to. `copied`: the files of another host. */
@@ -98,6 +101,8 @@ export function checkSlurmSettings(cluster: string, settings: SlurmSettings): vo
       'host of homes': homes,
     }),
   };
+  for (const [what, { via }] of Object.entries<SlurmHost>(hosts))
+    if (typeof via === 'object') Object.assign(hosts, { [`hop before the ${what}`]: via });
   for (const [what, one] of Object.entries<SlurmHost>(hosts)) {
     if (one.host !== undefined && !hostPattern.test(one.host)) {
       throw wrong(`the ${what} has the host ${JSON.stringify(one.host)}, which is no name or address.`);
@@ -105,6 +110,8 @@ export function checkSlurmSettings(cluster: string, settings: SlurmSettings): vo
     if (one.hostKey !== undefined && !hostKeyPattern.test(one.hostKey)) {
       throw wrong(`the hostKey of the ${what} is not a public key in OpenSSH format.`);
     }
+    const viaFault = faultOfVia(settings, one);
+    if (viaFault !== undefined) throw wrong(`the ${what} ${viaFault}`);
     if (one.local) continue;
     if (one.host === undefined) throw wrong(`the ${what} needs a host, or local: true.`);
     if (one.hostKey === undefined && what !== 'compute') throw wrong(`the ${what} needs its hostKey.`);

@@ -121,7 +121,9 @@ const event: Check = (value) =>
   shape({ kind: choice('opened'), at: time, session })(value) ||
   shape({ kind: choice('closed'), at: time, session, reason: short, uses })(value) ||
   (shape({ kind: choice('refused') })(value) && refused(value));
-const loginNode = shape({ host: short, port: number, hostKey: short, hasShell: optional(flag) });
+const reached = { host: short, port: number, hostKey: short };
+const hop: Check = (value) => shape({ ...reached, via: optional(hop) })(value);
+const loginNode = shape({ ...reached, via: optional(hop), hasShell: optional(flag) });
 const route = shape({
   ...{ clusterId: short, userId: short, username: short, keyId: short, shell: short, loginNode },
   job: optional(shape({ id: optional(short), node: optional(short) })),

@@ -15,7 +15,7 @@ import { findOrganization } from '../../store/organizations/organizations.ts';
 import type { Lead } from '../../store/servers/leader.ts';
 import type { Secrets } from '../../store/servers/secrets.ts';
 import type { KubernetesDriver, SlurmDriver } from '../../sync/index.ts';
-import type { SharedKnownHosts } from '../../sync/slurm/shell.ts';
+import type { SharedKnownHosts } from '../../sync/slurm/known-hosts.ts';
 import type { Config } from '../config/index.ts';
 import type { Parts } from './parts.ts';
 

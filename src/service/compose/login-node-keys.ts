@@ -1,6 +1,7 @@
 /** A part of the composition root: asks login nodes whether they accept the gateway's next key, until they do. */
 import type { Problem } from '../../domain/installation-state.ts';
-import { askKey } from '../../gateway/ssh/login/ask-key.ts';
+import { allKeys } from '../../domain/key-rotation.ts';
+import { askKey, type KeyQuestion } from '../../gateway/ssh/login/ask-key.ts';
 import type { Logger } from '../../lib/log.ts';
 import { startRounds } from '../../lib/rounds.ts';
 import { listLoginNodes } from '../../store/clusters/observations.ts';
@@ -28,7 +29,8 @@ export function watchLoginNodes(
     const isOther = publicKey !== asked.about;
     const isOpen = next !== undefined || former !== undefined || refusals.length > 0;
     if (!isOther && !(isOpen && performance.now() - asked.at >= againMs)) return;
-    refusals = await refusalsOf(store.read, publicKey);
+    const clientKeys = allKeys(keys.of('client')).map(({ privateKey }) => privateKey);
+    refusals = await refusalsOf(store.read, { publicKey, clientKeys });
     asked = { about: publicKey, at: performance.now() };
   };
   const onFault = (error: unknown) => log.error('gateway.keys.unasked', { error });
@@ -58,7 +60,7 @@ export function watchLoginNodes(
 const atOnce = 16;
 
 /** Sentences about login nodes that reject the key, or cannot be asked. */
-async function refusalsOf(db: Reader, publicKey: string): Promise<string[]> {
+async function refusalsOf(db: Reader, of: Pick<KeyQuestion, 'publicKey' | 'clientKeys'>): Promise<string[]> {
   const nodes = await listLoginNodes(db);
   const refusals: string[] = [];
   const rest = nodes.values();
@@ -68,7 +70,7 @@ async function refusalsOf(db: Reader, publicKey: string): Promise<string[]> {
         ? 'it is down'
         : username === undefined
           ? 'nobody has an account there who could be asked about'
-          : await askKey({ loginNode: node, username, publicKey });
+          : await askKey({ ...of, loginNode: node, username });
       if (why !== undefined) refusals.push(`${cluster}, ${node.name} (${node.host}:${node.port}): ${why}.`);
     }
   };

@@ -91,9 +91,9 @@ function personOn(
       policy: lapses.policy,
       isListed: row.listed_user_id !== null && row.withdrawn === 0,
       confirmed: row.login_state === null ? undefined : { loginState: row.login_state, keyFingerprints },
-      loginNodes: nodes.map(({ host, port, hostKey, up, missingShells }) => {
+      loginNodes: nodes.map(({ host, port, hostKey, via, up, missingShells }) => {
         const hasShell = row.shell === row.login_shell && missingShells?.includes(row.login_shell) === false;
-        return { host, port, hostKey, up, ...(hasShell && { hasShell }) };
+        return { host, port, hostKey, up, ...(via && { via }), ...(hasShell && { hasShell }) };
       }),
       observedMsAgo:
         row.observed_at === null

@@ -12,8 +12,9 @@ import { hostRows, type ScriptScope } from './desired.ts';
 import { type Facts, type KnownLogins, type ManifestVersion, readFacts } from './facts.ts';
 import { createHostRecord, type HostRecord, type LeftHost } from './host-record.ts';
 import { type Host, hostsOf, isInFront, type LoginNode, loginNodesOf, nameOf } from './hosts.ts';
+import type { SharedKnownHosts } from './known-hosts.ts';
 import { type Row, scriptOf } from './script.ts';
-import { createShell, HostError, type SharedKnownHosts, type Shell } from './shell.ts';
+import { createShell, HostError, type Shell } from './shell.ts';
 
 export interface SlurmOptions extends ScriptScope {
   name: string;
@@ -231,6 +232,7 @@ export class SlurmCluster {
   async close(): Promise<void> {
     this.#closing.abort();
     await Promise.allSettled(this.#running.values());
+    await this.shell.close();
   }
 
   keepOnly(addresses: ReadonlySet<string>): void {

@@ -1,6 +1,7 @@
 /** The hosts of a Slurm cluster with their roles. A host that the settings name several times is one host. */
 import type { LoginNodeReport } from '../../domain/access/manifest.ts';
 import { present } from '../../domain/present.ts';
+import { addressOf, type Hop, hopOf, sshPort } from '../../domain/slurm/hop.ts';
 import {
   type HostAccounts,
   hasHost,
@@ -13,7 +14,7 @@ export type Role = 'login' | 'controller' | 'accounting' | 'compute' | 'homes';
 export interface Host {
   /** `host:port`, or `local`: identifies the host, also in messages. */
   address: string;
-  reach?: { host: string; port: number; hostKey?: string | undefined };
+  reach?: { host: string; port: number; hostKey?: string | undefined; via?: Hop };
   roles: ReadonlySet<Role>;
   nodes: readonly string[];
   /** Absent: files, or a host that is in no settings any more. */
@@ -31,12 +32,11 @@ export function isInFront({ roles }: Host): boolean {
 }
 
 /** A login node as the gateway and reports know it; `address` is its host's. */
-export interface LoginNode extends Pick<LoginNodeReport, 'name' | 'host' | 'port' | 'hostKey' | 'username'> {
+export interface LoginNode
+  extends Pick<LoginNodeReport, 'name' | 'host' | 'port' | 'hostKey' | 'via' | 'username'> {
   address: string;
   accounts?: HostAccounts;
 }
-
-export const sshPort = 22;
 
 export function loginNodesOf(settings: SlurmSettings, usernames: readonly string[]): LoginNode[] {
   const { login, loginMode } = settings;
@@ -44,10 +44,11 @@ export function loginNodesOf(settings: SlurmSettings, usernames: readonly string
     const fill = (text: string) => (username === undefined ? text : text.replaceAll('{username}', username));
     const { port = sshPort, hostKey } = one;
     const host = fill(one.host);
-    const address = one.local ? 'local' : `${host}:${port}`;
+    const address = one.local ? 'local' : addressOf({ host, port });
     const name = username === undefined ? one.name : `${one.name}-${username}`;
     const { accounts } = one;
-    return { name, address, host, port, hostKey, ...present({ username, accounts }) };
+    const via = hopOf(settings, one.via);
+    return { name, address, host, port, hostKey, ...present({ via, username, accounts }) };
   };
   if (loginMode !== 'PerUser') return login.map((one) => nodeOf(one));
   return usernames.flatMap((username) => login.map((one) => nodeOf(one, username)));
@@ -62,8 +63,11 @@ export function hostsOf(
   const add = (one: SlurmHost, role: Role, node?: string) => {
     const host = (one.host ?? '').replaceAll('{name}', node ?? '');
     const { port = sshPort, hostKey } = one;
-    const address = one.local ? 'local' : `${host}:${port}`;
-    const reach = one.local ? {} : { reach: { host, port, hostKey } };
+    const address = one.local ? 'local' : addressOf({ host, port });
+    const via = hopOf(settings, one.via);
+    // The head node may be one of the compute nodes behind it.
+    const hop = via && addressOf(via) !== address ? { via } : {};
+    const reach = one.local ? {} : { reach: { host, port, hostKey, ...hop } };
     const known = found.get(address) ?? { address, ...reach, roles: new Set<Role>(), nodes: [] };
     known.roles.add(role);
     if (known.reach) known.reach.hostKey ??= hostKey;

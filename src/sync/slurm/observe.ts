@@ -1,10 +1,11 @@
 /** Observes the hosts of a cluster, controller first, and combines the results into its report. */
 import type { GpuDay, SlurmReport } from '../../domain/access/manifest.ts';
 import { boundsOf, lastDays, mostGpuDays } from '../../domain/clusters/gpu-hours.ts';
+import { sshPort } from '../../domain/slurm/hop.ts';
 import { readBanner } from '../../lib/ssh-banner.ts';
 import { patienceMs, type SlurmCluster } from './cluster.ts';
 import type { Facts } from './facts.ts';
-import { type Host, isInFront, sshPort } from './hosts.ts';
+import { type Host, isInFront } from './hosts.ts';
 import { findLeftHosts, maxLeftHostsAtOnce } from './left-hosts.ts';
 import type { Progress } from './progress.ts';
 import { reportOf } from './report.ts';

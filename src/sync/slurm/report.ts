@@ -15,7 +15,7 @@ import { present } from '../../domain/present.ts';
 import { mostWaiting, type SlurmCluster } from './cluster.ts';
 import type { Facts, ManifestVersion } from './facts.ts';
 import { type Host, type LoginNode, nameOf } from './hosts.ts';
-import { HostError } from './shell.ts';
+import { HostError, unaskedText } from './shell.ts';
 
 export interface Findings
   extends Pick<SlurmCluster, 'settings' | 'results' | 'problems' | 'confirmed' | 'wantedGeneration'> {
@@ -196,15 +196,13 @@ function condition(
 const maxMessages = 8;
 
 /** Faults that a person must mend, as one message. An unreachable host or slurmdbd comes back by itself and is left out. */
-function faults(
-  { hosts, results, problems, controllerFacts, left }: Findings,
-  disagreements: readonly BlockedPerson[],
-): string | null {
-  const found: string[] = [...left, ...disagreements.map(({ message }) => message)];
+function faults(findings: Findings, disagreements: readonly BlockedPerson[]): string | null {
+  const { hosts, results, problems, controllerFacts, left } = findings;
+  const found: string[] = [...left, ...disagreements.map(({ message }) => message), ...hopFaults(findings)];
   for (const { address } of hosts) {
     const result = results.get(address);
     if (result instanceof HostError) {
-      if (!result.isUnreachable) found.push(result.message);
+      if (!result.isUnreachable && !result.hop) found.push(result.message);
       continue;
     }
     const { conflicts = [], refused } = result ?? {};
@@ -218,6 +216,21 @@ function faults(
   if (found.length === 0) return null;
   const more = found.length > maxMessages ? `; and ${found.length - maxMessages} more` : '';
   return found.slice(0, maxMessages).join('; ') + more;
+}
+
+/** Faults of hops that a person must mend, each as one message about all hosts behind it. */
+function hopFaults({ hosts, results }: Findings): string[] {
+  const behind = hosts.flatMap((host) => {
+    const result = results.get(host.address);
+    const hop = result instanceof HostError && !result.isUnreachable ? result.hop : undefined;
+    return hop ? [{ name: nameOf(host), hop }] : [];
+  });
+  const faults = Map.groupBy(behind, ({ hop }) => hop.message);
+  return [...faults.values()].flatMap((hosts) => {
+    const [first] = hosts;
+    const names = hosts.map(({ name }) => name);
+    return first ? unaskedText(names, first.hop) : [];
+  });
 }
 
 /** Whether people can log in only if the host has their account or home. */
@@ -299,7 +312,8 @@ function waitingHosts(findings: Findings): WaitingHost[] {
 function whyWaiting({ address }: Host, { results, problems }: Findings): string {
   const result = results.get(address);
   if (!result) return `${address} has not answered yet.`;
-  if (result instanceof HostError) return result.message;
+  // The same text for all hosts behind a hop, which lets them be named together.
+  if (result instanceof HostError) return result.hop ? unaskedText(['It'], result.hop) : result.message;
   const [problem] = problems.get(address) ?? [];
   if (problem) return `${address}: ${problem.message}`;
   if (result.owed.length > 0) return `${address} has restarts before it: ${result.owed.join(', ')}.`;

@@ -9,8 +9,9 @@ import { messageOf } from '../../lib/error-message.ts';
 import { createQueue } from '../loop/queue.ts';
 import { hostRows, type ScriptScope } from './desired.ts';
 import { type Host, hostsOf, nameOf } from './hosts.ts';
+import type { SharedKnownHosts } from './known-hosts.ts';
 import { type Row, readReport, surveyScriptOf } from './script.ts';
-import { createShell, type SharedKnownHosts, type Shell } from './shell.ts';
+import { createShell, type Shell } from './shell.ts';
 
 export interface SurveyOptions extends Omit<ScriptScope, 'fence'> {
   dataDir: string;
@@ -32,6 +33,15 @@ export async function surveySlurm(options: SurveyOptions): Promise<SurveyedHost[
     directory: join(options.dataDir, 'slurm'),
     knownHosts: options.knownHosts,
   });
+  try {
+    return await surveyHosts(options, shell);
+  } finally {
+    await shell.close();
+  }
+}
+
+async function surveyHosts(options: SurveyOptions, shell: Shell): Promise<SurveyedHost[]> {
+  const { settings } = options;
   const queue = createQueue(maxConcurrentHosts);
   const names = new Set(options.names);
   const ask = async (host: Host) => {

@@ -8,8 +8,8 @@ import { DISCONNECT, SSH } from '../../../lib/ssh/wire.ts';
 import { logIn, type NodeFailure, type NodeOptions, openLoginNode } from '../relay/login-node.ts';
 import { printable } from '../relay/policy.ts';
 import { offerToNode } from '../transport/algorithms.ts';
+import { ChannelStream } from '../transport/channel-stream.ts';
 import { Transport } from '../transport/transport.ts';
-import { ChannelStream } from './channel-stream.ts';
 import { enterJobInput, enterJobLine } from './enter-script.ts';
 
 export interface EnteredJob {
@@ -72,8 +72,7 @@ class JobEntry {
     const channel = new ChannelStream({
       transport: loginNode,
       barrier,
-      command: enterJobLine(route.job ?? {}),
-      onError: (text) => this.#onText(text),
+      to: { command: enterJobLine(route.job ?? {}), onError: (text) => this.#onText(text) },
     });
     const authorized = `ssh-ed25519 ${key.getPublicSSH().toString('base64')}`;
     channel.write(enterJobInput(authorized, hostKey.privateKey));

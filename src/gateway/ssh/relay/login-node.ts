@@ -1,19 +1,22 @@
 /**
  * The gateway's own login at a login node, as the person's account and with the gateway's key (RFC 4252, section 7).
  * Nothing is sent to a host that does not show the pinned host key. A refused connection, as while sshd restarts, is
- * retried for a moment.
+ * retried for a moment. A login node behind a hop is reached as by `ssh -J`: the gateway logs in to the hop as the same
+ * person, and from there goes a TCP stream. Each session has its own connection to the hop, which ends with it.
  */
 import { connect } from 'node:net';
+import { addressOf, type Hop } from '../../../domain/slurm/hop.ts';
 import { blobOf, signatureBlob, signedData } from '../../../lib/ssh/public-key.ts';
 import { DISCONNECT, message, SSH, sshString } from '../../../lib/ssh/wire.ts';
 import type { Route } from '../decision.ts';
 import type { GatewayLimits } from '../limits.ts';
 import { offerToNode } from '../transport/algorithms.ts';
 import type { Barrier } from '../transport/barrier.ts';
-import { createReads } from '../transport/reads.ts';
+import { ChannelStream } from '../transport/channel-stream.ts';
+import { createReads, type Reads } from '../transport/reads.ts';
 import type { PrivateKey } from '../transport/ssh2.ts';
 import { Transport } from '../transport/transport.ts';
-import type { End } from '../transport/transport-options.ts';
+import type { ByteStream, End } from '../transport/transport-options.ts';
 
 /** The reason why there is no connection. The text is one line for the person; `detail` is for the log. */
 export interface NodeFailure {
@@ -63,7 +66,7 @@ export interface NodeOptions {
 
 const RETRY_MS = 250;
 
-/** Connects; the function returned gives up. */
+/** Connects, through the hop before the login node if it has one; the function returned gives up. */
 export function openLoginNode(options: NodeOptions): () => void {
   const login = new NodeLogin(options);
   login.begin();
@@ -86,19 +89,41 @@ class NodeLogin {
   }
 
   begin(): void {
+    const { host, port, via } = this.#options.route.loginNode;
+    if (via) this.#beginAt(via);
+    else {
+      const reads = createReads();
+      this.#logIn(connect({ host, port, autoSelectFamily: true, onread: reads.onread }), reads);
+    }
+  }
+
+  /** Logs in to the hop, and from there connects to the login node. */
+  #beginAt(via: Hop): void {
+    const { route, barrier } = this.#options;
+    this.#end = openLoginNode({
+      ...this.#options,
+      route: { ...route, loginNode: via },
+      onUp: (hop) => this.#logIn(streamThrough(hop, route.loginNode, barrier)),
+      onFailure: ({ text, detail, ...failure }) =>
+        this.#failWith({
+          ...failure,
+          text: text.replace('The login node', 'The host in front of the login node'),
+          detail: `${addressOf(via)}: ${detail}`,
+        }),
+    });
+  }
+
+  #logIn(socket: ByteStream, reads?: Reads): void {
     const { route, keys, barrier, limits, cipher, handshakeMs } = this.#options;
     const [first, ...others] = keys;
     let isConnected = false;
     let isKeyRefused = false;
-    const { host, port } = route.loginNode;
-    const reads = createReads();
-    const socket = connect({ host, port, autoSelectFamily: true, onread: reads.onread });
     const onConnect = barrier.guard(() => {
       isConnected = true;
     });
     socket.once('connect', onConnect);
     const node = new Transport({
-      ...{ socket, reads, barrier, limits, handshakeMs },
+      ...{ socket, barrier, limits, handshakeMs, ...(reads && { reads }) },
       offer: offerToNode(cipher),
       verifyHostKey: (blob) => {
         isKeyRefused = this.#expectedKey.length === 0 || !blob.equals(this.#expectedKey);
@@ -144,9 +169,13 @@ class NodeLogin {
   }
 
   #fail(reason: NodeFailureReason, detail: string): void {
+    this.#failWith({ reason, text: texts[reason], detail });
+  }
+
+  #failWith(failure: NodeFailure): void {
     if (!this.#settle()) return;
     this.#end('giving up');
-    this.#options.onFailure({ reason, text: texts[reason], detail });
+    this.#options.onFailure(failure);
   }
 
   /** Returns true the first time: the outcome was still open. */
@@ -163,9 +192,16 @@ function reasonOf(end: End, isConnected: boolean, greeting: string): NodeFailure
   if (/no matching host key format/.test(end.text)) return 'host-key';
   if (greeting.startsWith('Exceeded MaxStartups')) return 'busy';
   if (greeting.startsWith('Not allowed at this time')) return 'penalty';
-  if (!isConnected) return /ECONNREFUSED/.test(end.text) ? 'refused' : 'unreachable';
+  if (!isConnected) return /ECONNREFUSED|Connection refused/.test(end.text) ? 'refused' : 'unreachable';
   if (end.by === 'network') return 'closed';
   return end.by === 'peer' ? 'login' : 'protocol';
+}
+
+/** A TCP connection that the hop makes to another host, for which the connection to the hop stays open. */
+export function streamThrough(hop: Transport, to: Pick<Hop, 'host' | 'port'>, barrier: Barrier): ByteStream {
+  const stream = new ChannelStream({ transport: hop, barrier, to });
+  const end = () => hop.close(DISCONNECT.BY_APPLICATION, 'the session ended', 0);
+  return stream.once('close', barrier.guard(end));
 }
 
 /** Sends the service request and the login together: sshd reads them in order, which saves a round trip. */

@@ -7,7 +7,11 @@ import type { Reads } from './reads.ts';
 import type { Negotiated, Offer, PrivateKey } from './ssh2.ts';
 
 /** The stream under a transport: a socket, or a stream within another connection. */
-export type ByteStream = Duplex & { readonly connecting: boolean; setNoDelay(on: boolean): unknown };
+export type ByteStream = Duplex & {
+  readonly connecting: boolean;
+  setNoDelay(on: boolean): unknown;
+  destroySoon(): unknown;
+};
 
 export interface TransportOptions {
   socket: Socket | ByteStream;

@@ -1,13 +1,14 @@
 /**
- * The standard input and output of one command on a login node, as a stream that a second SSH connection runs over
- * (RFC 4254, section 5). It owns its `transport`: that connection carries no other channel.
+ * A stream within an SSH connection, which a second SSH connection runs over: the standard input and output of one command
+ * (RFC 4254, section 5), or a TCP connection that the other side makes (section 7.2). It owns its `transport`: that
+ * connection carries no other channel.
  */
 import { Duplex } from 'node:stream';
 import { message, OPEN_FAILURE, SSH, WireError, WireReader } from '../../../lib/ssh/wire.ts';
 import { openFailure, requestFailure } from '../messages.ts';
-import type { Barrier } from '../transport/barrier.ts';
-import { toKeep } from '../transport/memory.ts';
-import type { Transport } from '../transport/transport.ts';
+import type { Barrier } from './barrier.ts';
+import { toKeep } from './memory.ts';
+import type { Transport } from './transport.ts';
 
 /** Receive window: bytes that the other side may send before they are read; OpenSSH's own size. */
 const windowBytes = 2 * 1024 * 1024;
@@ -18,45 +19,56 @@ const mostPrinted = 16 * 1024;
 const ownChannel = 0;
 
 export interface ChannelOptions {
-  /** A connection to a login node, after its authentication. */
+  /** A connection after its authentication. */
   transport: Transport;
   barrier: Barrier;
-  /** Run by the account's shell. */
-  command: string;
-  onError(text: string): void;
+  /** A command that the account's shell runs, or the address that the other side connects to. */
+  to: { command: string; onError(text: string): void } | { host: string; port: number };
 }
 
-/** Ends when the command has ended and its standard error is read; a refused command ends it at once. */
+/**
+ * Ends when the command has ended and its standard error is read; a refused command ends it at once. A TCP connection emits
+ * `connect` once the other side has made it, or is destroyed with the reason why not.
+ */
 export class ChannelStream extends Duplex {
   /** A transport reads this of its socket. */
   readonly connecting = false;
   readonly #transport: Transport;
-  readonly #command: string;
-  readonly #onError: (text: string) => void;
+  readonly #to: ChannelOptions['to'];
   #other = 0;
   #window = 0;
   #mostInPacket = packetBytes;
   #isOpen = false;
   #unread = 0;
-  /** Bytes received before the version line was complete; undefined afterwards. */
-  #ahead: Buffer | undefined = Buffer.alloc(0);
+  /** Bytes that a command printed before the version line was complete; undefined afterwards. */
+  #ahead: Buffer | undefined;
   #waiting: { bytes: Buffer; done: () => void } | undefined;
 
-  constructor({ transport, barrier, command, onError }: ChannelOptions) {
+  constructor({ transport, barrier, to }: ChannelOptions) {
     super({ allowHalfOpen: true, emitClose: true, highWaterMark: 256 * 1024 });
     this.#transport = transport;
-    this.#command = command;
-    this.#onError = onError;
+    this.#to = to;
+    if ('command' in to) this.#ahead = Buffer.alloc(0);
     transport.onMessage = (payload) => this.#onMessage(payload);
     transport.onDrained = barrier.guard(() => this.#send());
     transport.onEnd = barrier.guard(() => this.#end());
     const size = [{ uint32: windowBytes }, { uint32: packetBytes }] as const;
-    transport.send(message(SSH.CHANNEL_OPEN, 'session', { uint32: ownChannel }, ...size));
+    const number = { uint32: ownChannel };
+    if ('command' in to) transport.send(message(SSH.CHANNEL_OPEN, 'session', number, ...size));
+    else {
+      const ends = [to.host, { uint32: to.port }, '127.0.0.1', { uint32: 0 }] as const;
+      transport.send(message(SSH.CHANNEL_OPEN, 'direct-tcpip', number, ...size, ...ends));
+    }
   }
 
   /** A transport calls this so that bytes go out at once; these always do. */
   setNoDelay(_on: boolean): this {
     return this;
+  }
+
+  /** As of a socket: all that was written goes out first. */
+  destroySoon(): void {
+    this.end(() => this.destroy());
   }
 
   override _write(bytes: Buffer, _encoding: string, done: () => void): void {
@@ -118,11 +130,18 @@ export class ChannelStream extends Duplex {
         fields.uint32();
         return this.#onErrorData(fields.bytes());
       case SSH.CHANNEL_OPEN_FAILURE:
+        fields.uint32();
+        return 'command' in this.#to
+          ? this.#end()
+          : this.destroy(new Error(`the hop says: ${fields.text()}`));
       case SSH.CHANNEL_FAILURE:
       case SSH.CHANNEL_CLOSE:
         return this.#end();
+      case SSH.CHANNEL_EOF:
+        // CHANNEL_CLOSE follows a command by itself; for a TCP connection it waits for the end of our side.
+        return 'command' in this.#to ? undefined : this.#end();
       default:
-      // EOF and exit status precede CHANNEL_CLOSE, which is enough to know.
+      // An exit status precedes CHANNEL_CLOSE, which is enough to know.
     }
   }
 
@@ -141,7 +160,10 @@ export class ChannelStream extends Duplex {
     this.#window = fields.uint32();
     this.#mostInPacket = Math.max(1, Math.min(fields.uint32(), packetBytes));
     this.#isOpen = true;
-    this.#transport.send(message(SSH.CHANNEL_REQUEST, { uint32: this.#other }, 'exec', true, this.#command));
+    if ('command' in this.#to) {
+      const exec = ['exec', true, this.#to.command] as const;
+      this.#transport.send(message(SSH.CHANNEL_REQUEST, { uint32: this.#other }, ...exec));
+    } else this.emit('connect');
     this.#send();
   }
 
@@ -163,7 +185,7 @@ export class ChannelStream extends Duplex {
 
   #onErrorData(bytes: Buffer): void {
     this.#unread += bytes.length;
-    this.#onError(bytes.toString('utf8'));
+    if ('command' in this.#to) this.#to.onError(bytes.toString('utf8'));
     this._read();
   }
 
