@@ -48,7 +48,6 @@ if (missing.length > 0) {
 }
 
 mkdirSync(dirname(out), { recursive: true });
-// Its length is part of what V8 makes, so it does not follow the name of the file.
 const work = mkdtempSync(join(dirname(out), '.build-'));
 try {
   const { start, parts, addons } = await bundleProgram(root, target, changes);
@@ -83,10 +82,7 @@ try {
     '--no-flush-bytecode',
     '--no-concurrent-recompilation',
     '--invocation-count-for-maglev=1000000000',
-    // A collection of garbage leaves traces in what is compiled, and comes as the machine has time: with so much room there
-    // are none but those that compile.ts asks for.
-    '--expose-gc',
-    '--single-threaded-gc',
+    // With so much room no garbage is collected, which would leave traces (compile.ts).
     '--min-semi-space-size=256',
     '--max-semi-space-size=256',
     '--initial-old-space-size=2000',

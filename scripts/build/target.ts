@@ -1,5 +1,4 @@
 /** What an executable is made for: this machine, or one whose parts a release has prepared (scripts/packages/arm64.ts). */
-import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -23,7 +22,7 @@ export function thisMachine(root: string): Target {
     platform,
     node: process.execPath,
     licence: join(modules, `node/node_modules/node-${platform}/LICENSE`),
-    run: atFixedAddresses(),
+    run: [],
     addons: {
       'better-sqlite3': join(modules, `better-sqlite3/prebuilds/${platform}.node`),
       'node-pty': join(modules, `@lydell/node-pty-${platform}/pty.node`),
@@ -31,14 +30,6 @@ export function thisMachine(root: string): Target {
       sshcrypto: join(modules, 'ssh2/lib/protocol/crypto/build/Release/sshcrypto.node'),
     },
   };
-}
-
-/**
- * What V8 compiled carries stray bytes of addresses, so that builds have the same bytes only where addresses are not randomized.
- * A container may forbid that; what is built there works as well.
- */
-function atFixedAddresses(): string[] {
-  return spawnSync('setarch', ['-R', 'true']).status === 0 ? ['setarch', '-R'] : [];
 }
 
 /** What a build needs that an install may have left out; empty when it can be made. */
