@@ -6,7 +6,7 @@ import type { ManifestAccount } from '../../src/domain/access/manifest.ts';
 import type { SlurmSettings } from '../../src/domain/slurm/settings.ts';
 import { accountRows, hostRows } from '../../src/sync/slurm/desired.ts';
 import { type Facts, readFacts } from '../../src/sync/slurm/facts.ts';
-import type { Role } from '../../src/sync/slurm/hosts.ts';
+import type { Host, Role } from '../../src/sync/slurm/hosts.ts';
 import { type Row, scriptOf } from '../../src/sync/slurm/script.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { limit } from '../support/limit.ts';
@@ -18,7 +18,12 @@ const slurm: SlurmSettings = {
 };
 
 /** `prepare`: a shell command in the namespace before each script. `settings`: of the cluster. */
-export function oneHost(roles: readonly Role[], settings: Partial<SlurmSettings> = {}, prepare = 'true') {
+export function oneHost(
+  roles: readonly Role[],
+  settings: Partial<SlurmSettings> = {},
+  prepare = 'true',
+  accounts?: Host['accounts'],
+) {
   const own = temporaryDirectory();
   const directory = own.path;
   const notes = join(directory, 'var/andromeda-slurm', clusterId);
@@ -62,7 +67,7 @@ export function oneHost(roles: readonly Role[], settings: Partial<SlurmSettings>
     });
   }
 
-  const host = { address: 'local', nodes: [], roles: new Set(roles) };
+  const host: Host = { address: 'local', nodes: [], roles: new Set(roles), ...(accounts && { accounts }) };
   const scope = { clusterId, organization: 'physics', settings: { ...slurm, ...settings } };
   const script = (action: string, rows: readonly Row[]) =>
     scriptOf([...hostRows(scope, host, action), ...rows]);
@@ -82,7 +87,10 @@ export function oneHost(roles: readonly Role[], settings: Partial<SlurmSettings>
       return readFacts(await run(this.applying(accounts, rows)), new Map());
     },
     observe: async () => readFacts(await run(script('observe', [])), new Map()),
-    release: async () => readFacts(await run(script('release', [['version', 0, 0, 0]])), new Map()),
+    releasing: (rows: readonly Row[] = []) => script('release', [['version', 0, 0, 0], ...rows]),
+    async release(): Promise<Facts> {
+      return readFacts(await run(this.releasing()), new Map());
+    },
     shell: async (command: string) => (await run(command)).trim(),
     file: (path: string) => readFileSync(join(directory, path), 'utf8'),
     notes,

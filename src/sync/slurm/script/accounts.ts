@@ -111,7 +111,7 @@ edited() { # passwd|group|shadow|gshadow|subuid|subgid
     { seen[$1] = 1 }
     file == "passwd" && what[$1] ~ /^(open|mend)$/ {
       if (!($1 in kept)) { $5 = comment; $6 = "/home/" $1 }
-      if (shell[$1] != "") $7 = shell[$1]
+      if (shell[$1] != "") $7 = shell[$1] == "-" ? "" : shell[$1]
     }
     file == "shadow" && what[$1] == "lock" { $8 = 1 }
     file == "shadow" && what[$1] == "open" && $1 in kept { if ($8 == "1") $8 = expiry[$1]; print; next }
@@ -161,7 +161,7 @@ plan_accounts() {
     function conflict(message) { print "conflict", $1, $2, $3, message, $4, $6, "", gid }
     function shell_to_set() { return copy || $4 == asked[$1] ? "" : use[$4] }
     s == "ours" { uid[$1] = $2; who[$1] = $4; shell[$1] = $5; number[$1] = $6; next }
-    s == "kept" { kept[$1] = 1; asked[$1] = $6; next }
+    s == "kept" { kept[$1] = 1; before[$1] = $5; asked[$1] = $6; next }
     s == "passwd" {
       there[$1] = $3; group[$1] = $4; gecos[$1] = $5; home[$1] = $6; login_shell[$1] = $7
       if ($3 in owner) twin[$3] = owner[$3]
@@ -193,7 +193,7 @@ plan_accounts() {
     !($1 in there) && $2 in owner { conflict("the uid " $2 " of " $1 " belongs to the account " owner[$2] ", which is not ours"); next }
     !($1 in there) { what = $1 in uid ? "mend" : "new" }
     $1 in there && ($1 in kept || copy) {
-      if (expires[$1] != "1" && !usable[$1]) { print "barred", $1, $2, $3, "the account " $1 " is locked here, or has expired (chage -l " $1 ")", $4, $6, "", gid; next }
+      if (expires[$1] == "1" ? $1 in kept && before[$1] == "1" : !usable[$1]) { print "barred", $1, $2, $3, "the account " $1 " is locked here, or has expired (chage -l " $1 ")", $4, $6, "", gid; next }
       set = shell_to_set()
       if (set != "" && set != login_shell[$1]) why = "has another shell"
       what = expires[$1] == "1" ? "alter" : why != "" ? "change" : "same"

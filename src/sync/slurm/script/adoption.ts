@@ -57,15 +57,15 @@ find_former() {
   mv -f "$T/due" "$T/former"
 }
 
-# Before anything is changed. Fields of $S/kept: name, uid, gid, shell, expiry, and the shell that was wanted at the adoption, for the
-# account's own stays until another is wanted; then it is -.
+# Before anything is changed. Fields of $S/kept: name, uid, gid, shell, expiry; the shell that was wanted at the adoption, for the account's
+# own stays until another is wanted (then it is -); and the shell that we set.
 keep_fields() {
   awk '
     function found(name, wanted) {
       kept[name] = 1; uid[name] = $3; gid[name] = $9; shell[name] = login_shell[name]; asked[name] = wanted
-      expiry[name] = expires[name] == "1" ? "" : expires[name]
+      expiry[name] = expires[name]
     }
-    s == "kept" { kept[$1] = 1; uid[$1] = $2; gid[$1] = $3; shell[$1] = $4; expiry[$1] = $5; asked[$1] = $6; next }
+    s == "kept" { kept[$1] = 1; uid[$1] = $2; gid[$1] = $3; shell[$1] = $4; expiry[$1] = $5; asked[$1] = $6; ours[$1] = $7; next }
     s == "taken" { taken[$1] = 1; next }
     s == "passwd" { login_shell[$1] = $7; next }
     s == "shadow" { expires[$1] = $8; next }
@@ -75,8 +75,8 @@ keep_fields() {
     # Made anew, it is like any other of ours.
     $1 == "mend" { delete kept[$2] }
     $1 == "lock" { expiry[$2] = expires[$2] }
-    $1 ~ /^(alter|change|same)$/ && $6 != "" { asked[$2] = "-" }
-    END { for (name in kept) print name, uid[name], gid[name], shell[name], expiry[name], asked[name] }' OFS='\t' \
+    $1 ~ /^(alter|change|same)$/ && $6 != "" { asked[$2] = "-"; ours[$2] = $6 }
+    END { for (name in kept) print name, uid[name], gid[name], shell[name], expiry[name], asked[name], ours[name] }' OFS='\t' \
     FS='\t' s=kept "$T/kept" s=taken "$T/taken" FS=: s=passwd /etc/passwd s=shadow /etc/shadow FS='\t' s=todo "$T/todo" | sort > "$T/keeping"
   cmp -s "$T/keeping" "$T/kept" || keep "$S/kept" < "$T/keeping"
   mv -f "$T/keeping" "$T/kept"
@@ -109,7 +109,6 @@ hand_back() {
   awk -v edits="$T/edits" -v handed="$T/handed" '
     function say(message) { print "notice", message }
     s == "back" { back[$1] = 1; next }
-    s == "ours" { ours[$1] = $5; next }
     s == "passwd" { there[$1] = $3; login_shell[$1] = $7; next }
     s == "shadow" { expires[$1] = $8; next }
     there[$1] != $2 { say("the account " $1 " is not here any more"); next }
@@ -118,11 +117,11 @@ hand_back() {
       print $1 > handed
       set = ""
       if (login_shell[$1] != $4) {
-        if ($6 == "-" && (login_shell[$1] == ours[$1] || login_shell[$1] == "/bin/bash")) set = $4
+        if (login_shell[$1] == $7) set = $4 == "" ? "-" : $4
         else say("the shell of " $1 " was changed by hand, and stays " login_shell[$1])
       }
       if (expires[$1] != "1" && expires[$1] != $5) say("the expiry of " $1 " was changed by hand, and stays")
       if (set != "" || expires[$1] == "1") print "open", $1, $2, set, $3 > edits
-    }' OFS='\t' FS='\t' s=back "$T/back" s=ours "$S/accounts" FS=: s=passwd /etc/passwd s=shadow /etc/shadow FS='\t' s=kept "$T/kept"
+    }' OFS='\t' FS='\t' s=back "$T/back" FS=: s=passwd /etc/passwd s=shadow /etc/shadow FS='\t' s=kept "$T/kept"
 }
 `;

@@ -1,0 +1,1 @@
+import './adopted-host.test.ts';
