@@ -8,7 +8,7 @@ import type { HeldKeys, KeyKind } from '../../domain/key-rotation.ts';
 import type { KubernetesCheck } from '../../domain/kubernetes/status.ts';
 import type { OperationOf, OperationType, ReplyOf, Request } from '../../domain/operation.ts';
 import type { GroupSettings } from '../../domain/organizations/group-rules.ts';
-import type { ClusterSurvey } from '../../domain/slurm/survey.ts';
+import type { ClusterSurvey } from '../../domain/slurm/survey-person.ts';
 import { type Command, runCommand } from '../../store/audit/commands.ts';
 import type { Store } from '../../store/engine/index.ts';
 import type { operations } from '../generated/business.ts';

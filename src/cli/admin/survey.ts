@@ -1,6 +1,12 @@
 /** `andromeda admin cluster survey`: which accounts a cluster has, what that means for adopting them, and a lab file of it. */
-import { type Addresses, type KnownPerson, labOfSurvey, readPeople } from '../../domain/slurm/survey-lab.ts';
-import { verdictTexts } from '../../domain/slurm/survey-verdicts.ts';
+import {
+  type Addresses,
+  headOfLab,
+  type KnownPerson,
+  labOfSurvey,
+  readPeople,
+} from '../../domain/slurm/survey-lab.ts';
+import { verdictTexts } from '../../domain/slurm/survey-person.ts';
 import { visibleLine } from '../../domain/text.ts';
 import { messageOf } from '../../lib/error-message.ts';
 import { failure, usage } from '../exit.ts';
@@ -63,12 +69,11 @@ async function readList(file: string): Promise<Map<string, KnownPerson>> {
 
 async function writeLab(file: string, survey: Survey, addresses: Addresses): Promise<string> {
   const { lab, open } = labOfSurvey(survey, addresses);
-  const lines = [
-    `From a survey of ${survey.cluster}. To see what it does: andromeda admin plan -f ${file}`,
-    ...open,
-  ];
-  const comment = lines.map((line) => `# ${visibleLine(line)}\n`).join('');
-  await writeAtomically(file, `${comment}${await formatYaml(lab)}\n`, `${file} cannot be written`);
+  await writeAtomically(
+    file,
+    `${headOfLab(survey, open, file)}${await formatYaml(lab)}\n`,
+    `${file} cannot be written`,
+  );
   const count = lab.organizations?.[0]?.members?.length ?? 0;
   const rest = open.length === 0 ? '' : `; its first lines say what is left to decide (${open.length})`;
   return `${file} has ${count} of ${survey.people.length} accounts${rest}.`;

@@ -1,18 +1,7 @@
 /** Keys that a survey found in files of sshd: which of them can be registered for a person, and why the others cannot. */
 import { parseSshPublicKey, sshFingerprint } from '../access/ssh-key.ts';
+import type { PersonKey, PersonKeys } from './survey-person.ts';
 import type { SurveyedHost } from './survey-report.ts';
-
-interface PersonKey {
-  line: string;
-  fingerprint: string;
-  file: string;
-}
-
-export interface PersonKeys {
-  /** Ed25519, without options, in this account only. */
-  keys: PersonKey[];
-  others: (PersonKey & { reason: string })[];
-}
 
 export interface FoundKey extends PersonKey {
   /** Why it cannot be registered, apart from being in several accounts. */

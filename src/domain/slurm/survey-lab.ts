@@ -1,7 +1,7 @@
 /** The organization's part of a lab file from a survey: those who can be adopted, with their numbers and keys. */
-import type { Lab, LabMember, LabUser } from '../clusters/lab.ts';
 import { foldEmail, isEmail } from '../people/person.ts';
-import type { ClusterSurvey, SurveyedPerson } from './survey.ts';
+import { visibleLine } from '../text.ts';
+import type { ClusterSurvey, SurveyedPerson } from './survey-person.ts';
 
 export interface SurveyAnswer extends ClusterSurvey {
   cluster: string;
@@ -20,13 +20,29 @@ export interface Addresses {
   pattern?: string | undefined;
 }
 
+interface SurveyedMember {
+  email: string;
+  role: 'member';
+  username: string;
+  uid: number;
+  gid: number;
+  permissions: ('clusters.read' | 'clusters.ssh')[];
+  keys?: string[];
+}
+
+/** As a lab file has it (`Lab`), whose types do not compile for browsers. */
+interface SurveyedLab {
+  users: { email: string; name: string }[];
+  organizations: { slug: string; name: string; members: SurveyedMember[] }[];
+}
+
 /** The lab, and for its reader a line for each person and key that a person must decide about. */
 export function labOfSurvey(
   { cluster, organization, people }: SurveyAnswer,
   { known, pattern }: Addresses,
-): { lab: Lab; open: string[] } {
-  const users: LabUser[] = [];
-  const members: (LabMember & { keys?: string[] })[] = [];
+): { lab: SurveyedLab; open: string[] } {
+  const users: SurveyedLab['users'] = [];
+  const members: SurveyedMember[] = [];
   const open: string[] = [];
   const taken = new Set<string>();
   const privileged = people.filter(({ verdict }) => verdict === 'privileged');
@@ -59,6 +75,12 @@ export function labOfSurvey(
     lab: { users, organizations: [{ ...organization, members }] },
     open: [...open, ...keyLines(people)],
   };
+}
+
+/** The comment at the head of a lab file: how to go on, and what is left to decide. */
+export function headOfLab({ cluster }: SurveyAnswer, open: readonly string[], file: string): string {
+  const first = `From a survey of ${cluster}. To see what it does: andromeda admin plan -f ${file}`;
+  return [first, ...open].map((line) => `# ${visibleLine(line)}\n`).join('');
 }
 
 function obstacleOf({ verdict, expired, password, reasons }: SurveyedPerson) {

@@ -1,6 +1,7 @@
 /** What a survey says of each account: whether it can be adopted, and what is in the way. Pure rules, the first that holds names it. */
 import { homeOf, isUsername, usernamesFromEmail } from '../people/person.ts';
-import { type FoundKeys, keysOf, type PersonKeys } from './survey-keys.ts';
+import { type FoundKeys, keysOf } from './survey-keys.ts';
+import type { Judgement, PersonKeys, Verdict } from './survey-person.ts';
 import {
   associationsOf,
   groupName,
@@ -8,25 +9,6 @@ import {
   type SurveyedAccount,
   type SurveyedHost,
 } from './survey-report.ts';
-
-export const verdictTexts = {
-  not_person: 'not a person',
-  name: 'the name cannot be one here',
-  differs: 'differs between hosts',
-  privileged: 'privileged; only with adoptPrivileged',
-  home: 'home is elsewhere',
-  needs_key: 'adopt; needs an Ed25519 key',
-  adopt: 'adopt as is',
-} as const;
-
-type Verdict = keyof typeof verdictTexts;
-
-export interface Judgement {
-  verdict: Verdict;
-  reasons: string[];
-  /** Commands that would mend it; none is run. */
-  commands: string[];
-}
 
 /** An account as most hosts have it, and all that rules need to know. */
 export interface Subject {

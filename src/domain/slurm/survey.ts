@@ -1,49 +1,14 @@
 /** A survey of a cluster: what its hosts report of accounts that are there already, merged to one entry for each person. */
-import { findKeys, type PersonKeys } from './survey-keys.ts';
+import { findKeys } from './survey-keys.ts';
+import type { ClusterSurvey, Judgement, PersonKeys, SurveyedPerson } from './survey-person.ts';
 import {
   associationsOf,
   groupName,
   groupsOf,
   type SurveyedAccount,
   type SurveyedHost,
-  type SurveyedLogin,
 } from './survey-report.ts';
-import { type Judgement, judge, subjectOf } from './survey-verdicts.ts';
-
-/** Every name is of one word, so that the API shows the person as it is. */
-export interface SurveyedPerson extends PersonKeys, Judgement {
-  username: string;
-  uid: number;
-  gid: number;
-  /** The primary group's name; its number where no host names it. */
-  group: string;
-  groups: string[];
-  name: string;
-  /** `owner` and `mode` are null where no login node has it; `closed`: root cannot read it. */
-  home: { path: string; owner: number | null; mode: string | null; closed: boolean };
-  shell: string;
-  source: string;
-  password: SurveyedAccount['password'];
-  expired: boolean;
-  slurm: {
-    accounts: string[];
-    default: string;
-    level: string;
-    coordinates: string[];
-    cpu: number;
-    gpu: number;
-    running: number;
-    pending: number;
-  };
-  logins: Omit<SurveyedLogin, 'name'>[];
-}
-
-export interface ClusterSurvey {
-  /** What concerns the whole cluster, the most important first. */
-  notices: string[];
-  hosts: { host: string; roles: string[]; fault: string | null }[];
-  people: SurveyedPerson[];
-}
+import { judge, subjectOf } from './survey-verdicts.ts';
 
 export interface SurveyScope {
   /** The management user, which is not a person. */

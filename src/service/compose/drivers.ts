@@ -4,7 +4,7 @@ import type { Cluster } from '../../domain/clusters/cluster.ts';
 import { DomainError } from '../../domain/error.ts';
 import { allKeys, knownHostsName } from '../../domain/key-rotation.ts';
 import type { KubernetesCheck } from '../../domain/kubernetes/status.ts';
-import type { ClusterSurvey } from '../../domain/slurm/survey.ts';
+import type { ClusterSurvey } from '../../domain/slurm/survey-person.ts';
 import { findHostOwners } from '../../lib/host-ids.ts';
 import type { Logger } from '../../lib/log.ts';
 import { findKubernetesAccess } from '../../store/access/kubernetes-access.ts';

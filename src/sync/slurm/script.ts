@@ -25,7 +25,7 @@ export function scriptOf(rows: readonly Row[]): string {
 
 /** The script that only reads, also on a host without anything of ours. */
 export function surveyScriptOf(rows: readonly Row[]): string {
-  return withData(prelude + survey, 'survey', rows);
+  return withData(prelude + directory + survey, 'survey', rows);
 }
 
 function withData(code: string, start: string, rows: readonly Row[]): string {

@@ -26,10 +26,9 @@ const maxConcurrentHosts = 32;
 const noSignal = new AbortController().signal;
 
 export async function surveySlurm(options: SurveyOptions): Promise<SurveyedHost[]> {
-  const { settings } = options;
   const shell = createShell({
-    user: managerOf(settings),
-    identityFile: settings.manage?.identityFile,
+    user: managerOf(options.settings),
+    identityFile: options.settings.manage?.identityFile,
     directory: join(options.dataDir, 'slurm'),
     knownHosts: options.knownHosts,
   });
@@ -100,7 +99,7 @@ function surveyedHost(host: Host, text: string, fault: string | null): SurveyedH
   const firsts = (kind: string) => rows(kind).map(([one = '']) => one);
   const name = nameOf(host);
   const refused = new Set(
-    rows('check').flatMap(([who = '', said = '']) => (said === 'Success' ? [] : [who])),
+    rows('check').flatMap(([who = '', said = '']) => (said === '' || said === 'Success' ? [] : [who])),
   );
   const groupUpdate = firsts('group-update')[0];
   return {

@@ -1,9 +1,10 @@
 /** The pages below "Installation", walked in a browser: what operators do by the command line, they do here. */
 import assert from 'node:assert/strict';
-import { mkdirSync, rmdirSync, rmSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { after } from 'node:test';
 import type { Page } from 'playwright-core';
+import { parse } from 'yaml';
 import { noteBackupFailure, noteKeptBackup } from '../../../src/store/data-dir/last-backup.ts';
 import { setSimulated } from '../../platform/support.ts';
 import { alpha, physics } from '../../support/app.ts';
@@ -56,6 +57,62 @@ test('machines: kept from work with a reason, and let work again', async () => {
     assert.match(page.url(), /cluster=/);
   });
 });
+
+/** The answer of a survey that found an account with a name that does harm in a page, and one to adopt. */
+const surveyed = {
+  cluster: 'alpha',
+  organization: { slug: 'physics', name: 'Physics' },
+  notices: [`head: may write account files: ${evil}`],
+  hosts: [],
+  people: ['bob', evil].map((username, index) => ({
+    ...{ username, uid: 1003 + index, gid: 100, group: 'users', groups: [], name: '', shell: '/bin/sh' },
+    home: { path: `/home/${username}`, owner: null, mode: null, closed: false },
+    ...{ source: 'files', password: 'none', expired: false, others: [], logins: [] },
+    keys: [{ line: 'ssh-ed25519 AAAA', fingerprint: 'SHA256:a', file: 'f' }],
+    slurm: { accounts: [], default: '', level: '', coordinates: [], cpu: 0, gpu: 0, running: 1, pending: 2 },
+    ...(index === 0
+      ? { verdict: 'adopt', reasons: [], commands: [] }
+      : { verdict: 'name', reasons: ['it could be img'], commands: [`usermod -l img '${evil}'`] }),
+  })),
+};
+
+const withHosts = {
+  ...{ name: 'alpha', organization_slug: 'physics', site: { id: 'a', name: 'A' }, drivers: ['slurm'] },
+  ...{
+    cluster: { id: alpha, state: 'active' },
+    access_list: null,
+    sides: [],
+    observed_at: null,
+    failure: null,
+  },
+};
+
+test('a survey of accounts: asked for by a button, as a table and a lab file', () =>
+  site.again('root', async (page) => {
+    // A simulated cluster has no hosts to be asked.
+    await page.route('**/api/business/operator/clusters', (route) =>
+      route.fulfill({ json: { clusters: [withHosts] } }),
+    );
+    await page.route('**/operator/clusters/*/survey', (route) => route.fulfill({ json: surveyed }));
+    await page.reload();
+    await show(page, '/operator/machines');
+    await page.getByRole('button', { name: 'Survey' }).click();
+    await page.getByText('adopt as is').waitFor();
+    await page.getByText(`may write account files: ${evil}`).waitFor();
+    assert.equal(await page.evaluate('window.hit'), undefined);
+    await checkPage(page, '/operator/machines');
+    await page.getByLabel('Addresses for the lab file').fill('{username}@physics.example');
+    const saved = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'Save the lab file' }).click();
+    const text = readFileSync(await (await saved).path(), 'utf8');
+    assert.match(text, /^# From a survey of alpha\..*\n# <img .* is left out: the name cannot be one here/);
+    assert.deepEqual(parse(text).organizations[0].members, [
+      {
+        ...{ email: 'bob@physics.example', role: 'member', username: 'bob', uid: 1003, gid: 100 },
+        ...{ permissions: ['clusters.read', 'clusters.ssh'], keys: ['ssh-ed25519 AAAA'] },
+      },
+    ]);
+  }));
 
 test('people and staff, by the keyboard: staff keys, an identity, and the end of an account', () =>
   site.again('root', async (page) => {

@@ -16,6 +16,7 @@ import {
   readOperatorMachines,
   useWho,
 } from '../reads.ts';
+import { SurveyPanel } from './operator-survey.tsx';
 
 interface MachineAction {
   machine: OperatorMachine;
@@ -32,6 +33,7 @@ export default function OperatorMachinesPage() {
   const { id = '' } = chosen?.cluster ?? {};
   const machines = useQuery({ ...readOperatorMachines(id), enabled: id !== '' });
   const name = chosen?.name ?? '';
+  const mayAsk = holdsStaff(useWho(), 'staff.operate');
   return (
     <Page
       title="Machines"
@@ -57,6 +59,7 @@ export default function OperatorMachinesPage() {
         )}
         {chosen && <Loaded of={machines}>{(data) => <MachineTable cluster={name} {...data} />}</Loaded>}
       </Panel>
+      {chosen?.drivers.includes('slurm') && mayAsk && <SurveyPanel key={id} clusterID={id} name={name} />}
     </Page>
   );
 }

@@ -19,7 +19,7 @@ interface SaveOptions {
   run: (say: (text: string) => void) => Promise<void>;
 }
 
-function SaveButton({ label, isDisabled = false, run }: SaveOptions) {
+export function SaveButton({ label, isDisabled = false, run }: SaveOptions) {
   const [said, say] = useState('');
   const start = () => run(say).catch((error: Error) => say(`Nothing was saved. ${error.message}`));
   return (

@@ -51,14 +51,14 @@ survey_directory() {
   { limited 20 getent passwd; tr '\n' '\0' < "$T/asked" | timeout -k 2 60 xargs -0 -r getent passwd -- 2> /dev/null; } > "$T/found"
   awk -F: "$account_lines" OFS='\t' today=$today source=directory s=files /etc/passwd s= "$T/found" > "$T/directory"
   cat "$T/directory" >> "$T/accounts"
-  cut -f 3 "$T/directory" | while IFS= read -r name; do
+  cut -f 3 "$T/directory" > "$T/members"
+  while IFS= read -r name; do
     has_time || { emit note 'not everybody of the directory was asked for groups'; break; }
-    emit groups "$name" "$(limited 5 id -G -- "$name")"
-    ! has_row role login || ! command -v sssctl > /dev/null ||
-      limited 5 sssctl user-checks -a acct -s sshd -- "$name" | sed -n "s/^pam_acct_mgmt: /check$tab$name$tab/p"
-  done > "$T/checks"
-  cat "$T/checks"
-  awk -F '\t' 's == "local" { known[$3] = 1; next } $1 == "groups" { count = split($3, gid, " "); for (i = 1; i <= count; i++) if (!(gid[i] in known)) { known[gid[i]] = 1; print gid[i] } }' s=local "$T/groups" s= "$T/checks" |
+    emit groups "$name" "$(limited 5 id -G "$name")"
+  done < "$T/members" > "$T/memberships"
+  cat "$T/memberships"
+  ! has_row role login || ! command -v sssctl > /dev/null || ask_pam "$T/members" 30 | sed "s/^/check$tab/"
+  awk -F '\t' 's == "local" { known[$3] = 1; next } $1 == "groups" { count = split($3, gid, " "); for (i = 1; i <= count; i++) if (!(gid[i] in known)) { known[gid[i]] = 1; print gid[i] } }' s=local "$T/groups" s= "$T/memberships" |
     xargs -r timeout 20 getent group -- 2> /dev/null | awk -F: 'NF >= 3 { gsub(/[\t\r]/, " "); print "group", $1, $3, "" }' OFS='\t'
 }
 
