@@ -120,6 +120,8 @@ export interface LogEvents {
 
   /** A key whose file here differs from the one in the database. */
   'secrets.differ': { name: string; file: string; message: string };
+  /** `id`: of the key that is used now. */
+  'key.changed': { kind: string; id: string; message: string };
   /** Keys that were changed on another server, and cannot be decrypted here. */
   'secrets.unreadable': { error: string };
 

@@ -57,6 +57,23 @@ test('two servers that start at once on an empty database have the same keys, an
   assert.deepEqual([readdirSync(one.path), readdirSync(two.path)], [[], []]);
 });
 
+test('a key that is another than at the last start is said once', async () => {
+  await using opened = await openTestStore();
+  const { store, dataDir } = opened;
+  const lines: string[] = [];
+  const log = createLogger('info', (line) => lines.push(line));
+  const config = { ...configOf(dataDir, undefined), database: undefined };
+  const start = async () => (await loadServiceKeys(config, { store, log, now: Date.now })).of('host').used;
+  const first = await start();
+  assert.deepEqual([await start(), lines], [first, []]);
+  writeKeyFiles(dataDir, 'host', { key: await makeKey('host') });
+  const { fingerprint } = await start();
+  await start();
+  assert.equal(lines.length, 1, lines.join());
+  assert.match(`${lines[0]}`, /"key\.changed".*The key host is another than at the last start/);
+  assert.ok(lines[0]?.includes(fingerprint));
+});
+
 test('without the key of the secrets nothing starts, in a sentence that says what to do', async () => {
   await using opened = await openTestStore();
   const deps = { store: opened.store, log: createLogger('silent'), now: Date.now };

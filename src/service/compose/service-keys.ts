@@ -26,7 +26,7 @@ import {
   keyFileOf,
   kindsOf,
   missingKeyText,
-  noteKeys,
+  noteKey,
   readKeyFiles,
 } from '../../store/data-dir/key-files.ts';
 import { hears, type Store } from '../../store/engine/index.ts';
@@ -88,6 +88,9 @@ export function describeText(kind: KeyKind, text: string, title: string): Servic
   return describeKey(parsers[kind](text, title));
 }
 
+const changedText = (kind: KeyKind) =>
+  `The key ${kind} is another than at the last start. If \`andromeda admin key\` did not change it, its file was replaced.`;
+
 type KeyConfig = Pick<Config, 'dataDir' | 'database' | 'secrets' | 'identity' | 'console'>;
 
 /**
@@ -112,16 +115,20 @@ export async function loadServiceKeys(
     if (own) parsers[kind](own.key, keyFileOf(config.dataDir, kind));
     take(kind, await keyStore.findOrMake(kind, () => makeKey(kind)));
   }
-  if (!secrets) await noteKeys(store, kinds);
+  const of = <Kind extends KeyKind>(kind: Kind) => {
+    const set = sets.get(kind);
+    if (!set) throw new Error(`this installation has no key ${kind}`);
+    return keysAt(set as KeySet<KeyTypes[Kind]>, now());
+  };
+  for (const kind of secrets ? [] : kinds) {
+    const { id } = describeKey(of(kind).used);
+    if (await noteKey(store, kind, id)) log.warn('key.changed', { kind, id, message: changedText(kind) });
+  }
   return {
     kinds,
     secrets,
     consoleSecret: config.console && secrets && (await loadConsoleSecret(secrets)),
-    of<Kind extends KeyKind>(kind: Kind) {
-      const set = sets.get(kind);
-      if (!set) throw new Error(`this installation has no key ${kind}`);
-      return keysAt(set as KeySet<KeyTypes[Kind]>, now());
-    },
+    of,
     async refresh() {
       for (const kind of kinds) {
         const set = await keyStore.find(kind);

@@ -2,6 +2,7 @@
  * The service's own keys as files of the data directory, each of mode 0600: the key, and during its rotation a second
  * file with the old and the new one. An interrupted write leaves one set or the other.
  */
+import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { type AuditKey, auditKeysAt } from '../../domain/audit/audit.ts';
@@ -21,7 +22,7 @@ import { parseSshKey, writePublicPart } from '../../lib/ssh/public-key.ts';
 import { writeWhole } from '../../lib/whole-file.ts';
 import { files } from '../engine/engine.ts';
 import type { Store } from '../engine/index.ts';
-import { listRows } from '../engine/rows.ts';
+import { listRows, saveRow } from '../engine/rows.ts';
 
 export function keyFileOf(dataDir: string, kind: KeyKind): string {
   return join(dataDir, serviceSecrets[kind].file);
@@ -76,22 +77,17 @@ export interface MissingKey {
 
 const used = (kind: KeyKind) => `key ${kind}`;
 
-/** Records which keys were used, so that none is replaced silently when its file is gone. */
-export async function noteKeys(store: Store, kinds: readonly KeyKind[]): Promise<void> {
-  const known = await namesOf(store);
-  const rows = kinds.map(used).filter((name) => !known.has(name));
-  if (rows.length === 0) return;
-  await store.write(({ db }) =>
-    db
-      .insertInto('counters')
-      .values(rows.map((name) => ({ name, value: 1 })))
-      .onConflict((conflict) => conflict.doNothing())
-      .execute(),
-  );
+/** Records by its ID which key is used, so that none is replaced silently. Resolves to whether it was another before. */
+export async function noteKey(store: Store, kind: KeyKind, id: string): Promise<boolean> {
+  const row = { name: used(kind), value: createHash('sha256').update(id).digest().readUIntBE(0, 6) };
+  const before = (await notedIn(store)).get(row.name);
+  if (before !== row.value) await store.write(({ db }) => saveRow(db, 'counters', ['name'], row));
+  return before !== undefined && before !== row.value;
 }
 
-async function namesOf(store: Store): Promise<Set<string>> {
-  return new Set((await listRows(store.read, 'counters', {}, 'name')).map(({ name }) => name));
+async function notedIn(store: Store): Promise<Map<string, number>> {
+  const rows = await listRows(store.read, 'counters', {}, 'name');
+  return new Map(rows.map(({ name, value }) => [name, value]));
 }
 
 function goneOf(dataDir: string, kinds: readonly KeyKind[]): MissingKey[] {
@@ -105,7 +101,7 @@ function goneOf(dataDir: string, kinds: readonly KeyKind[]): MissingKey[] {
  */
 export async function findMissingKeys(store: Store, dataDir: string, kinds: readonly KeyKind[]) {
   const gone = goneOf(dataDir, kinds);
-  const names = gone.length > 0 ? await namesOf(store) : new Set();
+  const names = gone.length > 0 ? await notedIn(store) : new Map();
   return gone.filter(({ kind }) => names.has(used(kind)));
 }
 
