@@ -1,7 +1,7 @@
 /**
  * `scripts/release`: what a release consists of, in dist/release (docs/release.md).
  *
- *   parts.ts (which, and can they be made here) → the servers (scripts/build, arm64.ts) → deb.ts, image.ts
+ *   parts.ts (which, and can they be made here) → the servers (scripts/build, arm64.ts) → deb.ts, rpm.ts, image.ts
  *                                               → clients.ts → SHA256SUMS, and its signature (sign.ts)
  *
  * `--only PARTS` makes some of it; `--verify` makes it twice, and fails when a byte differs; `--key FILE` signs.
@@ -27,6 +27,7 @@ import { makeClients } from './clients.ts';
 import { makeDeb } from './deb.ts';
 import { makeImage } from './image.ts';
 import { obstaclesTo, type Part, partsAskedFor, type ServerPart, serversFor } from './parts.ts';
+import { makeRpm, rpmArchitectures } from './rpm.ts';
 import { billOfClients, billOfServer } from './sbom.ts';
 import { signFile } from './sign.ts';
 
@@ -36,7 +37,7 @@ const seconds = Date.parse(stampOf(root).date) / 1000;
 const architectures = { 'linux-x64': 'amd64', 'linux-arm64': 'arm64' } as const;
 const values = new Command('scripts/release')
   .description('Makes what a release consists of. Takes minutes for linux-arm64.')
-  .option('--only <parts>', 'some of it, with commas: linux-x64, linux-arm64, clients, deb, image')
+  .option('--only <parts>', 'some of it, with commas: linux-x64, linux-arm64, clients, deb, rpm, image')
   .option('--verify', 'make everything twice, and fail where a byte differs')
   .option(
     '--key <file>',
@@ -126,15 +127,23 @@ async function makeServer(
   execFileSync(process.execPath, build, { stdio: ['ignore', 'ignore', 'inherit'] });
   const sbom = `${program}.cdx.json`;
   writeFileSync(sbom, await billOfServer(root, server));
+  const options = { program, architecture, version, description, sbom, notices, seconds };
   if (chosen.includes('deb')) {
     say(`deb, ${architecture}`);
-    const options = { work: join(work, 'deb'), program, architecture, version, description, sbom, notices };
-    makeDeb({ ...options, seconds, out: join(made, `${name}_${version}_${architecture}.deb`) });
+    makeDeb({
+      ...options,
+      work: join(work, 'deb'),
+      out: join(made, `${name}_${version}_${architecture}.deb`),
+    });
+  }
+  if (chosen.includes('rpm')) {
+    const file = `${name}-${version}-1.${rpmArchitectures[architecture]}.rpm`;
+    say(`rpm, ${architecture}`);
+    makeRpm({ ...options, work: join(work, 'rpm'), out: join(made, file) });
   }
   if (chosen.includes('image')) {
     say(`image, ${architecture}`);
-    const options = { work: join(work, 'image'), program, notices, architecture, version, seconds };
-    const debs = await makeImage({ ...options, out: `${program}.oci.tar` });
+    const debs = await makeImage({ ...options, work: join(work, 'image'), out: `${program}.oci.tar` });
     writeFileSync(`${program}.oci.cdx.json`, await billOfServer(root, server, debs));
   }
   copyFileSync(join(import.meta.dirname, 'Containerfile'), join(made, 'Containerfile'));

@@ -2,7 +2,7 @@
 import { missingForArm64 } from './arm64.ts';
 import { findProgram } from './emulators.ts';
 
-export const parts = ['linux-x64', 'linux-arm64', 'clients', 'deb', 'image'] as const;
+export const parts = ['linux-x64', 'linux-arm64', 'clients', 'deb', 'rpm', 'image'] as const;
 export type Part = (typeof parts)[number];
 export type ServerPart = 'linux-x64' | 'linux-arm64';
 
@@ -21,7 +21,7 @@ export function partsAskedFor(only: string | undefined): Part[] {
 export function serversFor(chosen: readonly Part[]): ServerPart[] {
   const own: ServerPart = process.arch === 'arm64' ? 'linux-arm64' : 'linux-x64';
   const servers = chosen.filter((part): part is ServerPart => part.startsWith('linux-'));
-  const isPacked = chosen.includes('deb') || chosen.includes('image');
+  const isPacked = chosen.some((part) => ['deb', 'rpm', 'image'].includes(part));
   return servers.length === 0 && isPacked ? [own] : servers;
 }
 
@@ -32,6 +32,7 @@ export function obstaclesTo(chosen: readonly Part[]): string[] {
   if (servers.includes('linux-arm64') && here !== 'linux-arm64')
     for (const name of missingForArm64()) debian.add(name);
   if (chosen.includes('image') && !findProgram('buildah')) debian.add('buildah');
+  if (chosen.includes('rpm') && !findProgram('rpmbuild')) debian.add('rpm');
   if (chosen.includes('deb') && !findProgram('dpkg-deb')) debian.add('dpkg');
   return [
     ...(debian.size > 0

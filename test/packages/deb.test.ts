@@ -10,6 +10,7 @@ import { requireIntegrity } from '../../scripts/packages/fetched.ts';
 import { signAdHoc, signedPages } from '../../scripts/packages/mach-o.ts';
 import { partsAskedFor, serversFor } from '../../scripts/packages/parts.ts';
 import { withChecksum, withoutSignature } from '../../scripts/packages/pe.ts';
+import { makeRpm } from '../../scripts/packages/rpm.ts';
 import { billOfServer } from '../../scripts/packages/sbom.ts';
 import { namespace, signFile } from '../../scripts/packages/sign.ts';
 import { type TarEntry, writeTar } from '../../scripts/packages/tar.ts';
@@ -70,6 +71,56 @@ test('the package has the program, the unit, the account and a configuration tha
   assert.match(unit, /^ExecStart=\/usr\/bin\/andromeda serve --config \/etc\/andromeda\/andromeda\.yaml$/m);
   for (const script of ['postinst', 'prerm', 'postrm'])
     execFileSync('sh', ['-n'], { input: deb('--info', at('one.deb'), script) });
+});
+
+const rpmbuild = '/usr/bin/rpmbuild';
+const noRpm = existsSync(rpmbuild) ? false : `${rpmbuild} is not installed`;
+
+test('the RPM has the same files and scripts, and the same bytes each time', { skip: noRpm }, () => {
+  using directory = temporaryDirectory();
+  const at = (name: string) => join(directory.path, name);
+  for (const name of ['program', 'sbom', 'notices']) writeFileSync(at(name), `${name}\n`);
+  const make = (name: string) =>
+    makeRpm({
+      work: at(`work-${name}`),
+      program: at('program'),
+      architecture: 'arm64',
+      version: '1.2.3-rc.1',
+      description: 'Access',
+      sbom: at('sbom'),
+      notices: at('notices'),
+      seconds: 1_700_000_000,
+      out: at(name),
+    });
+  make('one.rpm');
+  make('two.rpm');
+  assert.ok(readFileSync(at('one.rpm')).equals(readFileSync(at('two.rpm'))));
+  const rpm = (...args: string[]) =>
+    execFileSync('rpm', ['--query', '--package', at('one.rpm'), ...args], { encoding: 'utf8' });
+  const facts = '%{VERSION} %{ARCH} %{LICENSE} %{BUILDTIME} %{BUILDHOST}';
+  assert.equal(rpm('--queryformat', facts), '1.2.3~rc.1 aarch64 Apache-2.0 1700000000 localhost');
+  const each = '[%{FILEMODES:perms} %{FILEUSERNAME} %{FILEMTIMES} %{FILEFLAGS:fflags} %{FILENAMES}\n]';
+  assert.deepEqual(rpm('--queryformat', each).trimEnd().split('\n'), [
+    'drwxr-xr-x root 1700000000  /etc/andromeda',
+    '-rw-r----- root 1700000000 cn /etc/andromeda/andromeda.yaml',
+    '-rwxr-xr-x root 1700000000  /usr/bin/andromeda',
+    '-rw-r--r-- root 1700000000  /usr/lib/systemd/system/andromeda-gateway.socket',
+    '-rw-r--r-- root 1700000000  /usr/lib/systemd/system/andromeda-gateway@.service',
+    '-rw-r--r-- root 1700000000  /usr/lib/systemd/system/andromeda.service',
+    '-rw-r--r-- root 1700000000  /usr/lib/sysusers.d/andromeda.conf',
+    'drwxr-xr-x root 1700000000  /usr/share/doc/andromeda',
+    '-rw-r--r-- root 1700000000 d /usr/share/doc/andromeda/copyright',
+    '-rw-r--r-- root 1700000000 d /usr/share/doc/andromeda/sbom.cdx.json',
+  ]);
+  for (const script of ['POSTIN', 'PREUN', 'POSTUN'])
+    execFileSync('sh', ['-n'], { input: rpm('--queryformat', `%{${script}}`) });
+  // As rpm runs it for the first version, and for a later one.
+  const words = (left: string) =>
+    execFileSync('sh', ['-s', left], {
+      input: `${rpm('--queryformat', '%{PREUN}').split('\n')[0]}\necho $1`,
+      encoding: 'utf8',
+    });
+  assert.deepEqual([words('0'), words('1')], ['remove\n', 'upgrade\n']);
 });
 
 test('tar reads an archive, whose bytes follow from its content alone', async () => {
@@ -144,7 +195,7 @@ test('a release consists of the parts that were asked for, and of the servers th
   assert.deepEqual(serversFor(['clients']), []);
   assert.deepEqual(serversFor(['deb']), [process.arch === 'arm64' ? 'linux-arm64' : 'linux-x64']);
   assert.deepEqual(serversFor(['linux-arm64', 'image']), ['linux-arm64']);
-  assert.throws(() => partsAskedFor('rpm'), /There is no part rpm; there are linux-x64, /);
+  assert.throws(() => partsAskedFor('snap'), /There is no part snap; there are linux-x64, /);
 });
 
 test('what a server is made of is named with the addon of its own platform', async () => {
