@@ -28,7 +28,7 @@ export async function recordAdopted(
     .map(({ username, uid, gid }) => ({ username, uid, gid }));
 }
 
-/** Marks the accounts that a release hands back: those of people who are members of the cluster's organization. */
+/** Marks the accounts that a release hands back: those of members who had access to the cluster. */
 export async function markHandBack({ db }: Tx, clusterId: string): Promise<void> {
   await db
     .updateTable('adopted_accounts')
@@ -38,8 +38,12 @@ export async function markHandBack({ db }: Tx, clusterId: string): Promise<void>
       eb
         .selectFrom('clusters as c')
         .innerJoin('memberships as m', 'm.org_id', 'c.organization_id')
+        .innerJoin('access_list_users as l', (join) =>
+          join.onRef('l.org_id', '=', 'm.org_id').onRef('l.user_id', '=', 'm.user_id'),
+        )
         .select('m.user_id')
         .where('c.id', '=', clusterId)
+        .where('l.until_version', 'is', null)
         .where('m.lifecycle_state', '=', 'active'),
     )
     .execute();
