@@ -193,8 +193,7 @@ async function sendTopics(
     const waitMs = stream.viewedAt + betweenViewsMs - performance.now();
     if (waitMs > 0) return sendLater(options, stream, changed, waitMs);
   }
-  if (why) await renewView(options, stream);
-  else await requireView(options, stream);
+  await renewView(options, stream, why !== undefined);
   const topics = changed ? topicsFor(stream.view, changed) : ['everything'];
   // With a cluster more or less, the person's own data (`me`) has changed.
   if (stream.view.clusters.symmetricDifference(view.clusters).size > 0) topics.push('me');
@@ -212,14 +211,11 @@ function sendLater(options: EventsOptions, stream: Stream, changed: Changed, wai
   }, waitMs).unref();
 }
 
-async function renewView({ store, now }: EventsOptions, stream: Stream): Promise<void> {
+/** Renews the view where it may have changed, or a grant has expired: no change announces that. */
+async function renewView({ store, now }: EventsOptions, stream: Stream, isChanged = false): Promise<void> {
+  if (!isChanged && stream.view.until > now()) return;
   stream.viewedAt = performance.now();
   stream.view = await viewOf(store.read, stream.session.userId, now());
-}
-
-/** Renews the view once a grant has expired: no change announces that. */
-async function requireView(options: EventsOptions, stream: Stream): Promise<void> {
-  if (stream.view.until <= options.now()) await renewView(options, stream);
 }
 
 /** Sends the IDs of clusters that reported, even without news: pages distinguish fresh state from stale state. */
@@ -230,7 +226,7 @@ async function sendReports(
 ): Promise<void> {
   const all = [...new Set(reported)];
   const sent = [...streams].map(async (stream) => {
-    await requireView(options, stream);
+    await renewView(options, stream);
     const { clusters, isStaff } = stream.view;
     const ids = all.filter((id) => isStaff || clusters.has(id));
     if (ids.length > 0) send(stream, `event: reported\ndata: ${JSON.stringify(ids)}\n\n`);
