@@ -102,6 +102,7 @@ test('what is wrong is said at its line, and is not saved; hostile text is text'
     await show(page, address);
     for (const [text, line, message] of [
       ['slurmExtraConfig: [1', 1, 'Flow sequence in block collection'],
+      ['slurmExtraConfig: a\n---\nx: 1', 2, 'A second document begins here'],
       ['prolog:\n  "50-check.sh": echo', 2, 'a script starts with "#!"'],
       ['controllerEtc: { slurm.conf: x }', 1, 'is made from the other fields'],
       [`prolog: { ${JSON.stringify(evil)}: x }`, 1, evil.slice(0, 12)],
