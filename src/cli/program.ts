@@ -117,6 +117,7 @@ const everyday: Record<string, () => Promise<Noun | Verb>> = {
   kubeconfig: async () => (await import('./everyday/kubeconfig.ts')).kubeconfig,
   shell: async () => (await import('./everyday/keys.ts')).shell,
   members: async () => (await import('./everyday/members.ts')).members,
+  teams: async () => (await import('./everyday/clusters.ts')).teams,
   access: async () => (await import('./everyday/access.ts')).access,
   'slurm-config': async () => (await import('./everyday/slurm-config.ts')).slurmConfig,
 };

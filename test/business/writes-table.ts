@@ -86,6 +86,8 @@ const ofOperators = { may: ['root'] } as const;
 const ofReaders = { may: ['root', 'rita'] } as const;
 /** Of the organization's owner and admin, and operators. */
 const ofManagers = { may: ['ada', 'amy', 'root'], refused: absent(outsiders) } as const;
+/** Of the organization's owner, and operators. */
+const ofOwners = { may: ['ada', 'root'], refused: absent(outsiders) } as const;
 /** Of the owner and the admin alone. */
 const ofAdmins = { may: ['ada', 'amy'], refused: absent([...outsiders, 'root']) } as const;
 /** Bob's own: of everybody else, members or not, it is as if it were not there. */
@@ -103,6 +105,11 @@ async function addPerson({ make, next }: Given): Promise<{ id: string; email: st
 async function addMember({ make, next, org }: Given, more: object = {}): Promise<string> {
   const body = { email: `member-${next()}@physics.example`, ...more };
   return (await make('ada', `/organizations/${org}/members`, body)).user_id;
+}
+
+async function addTeam({ make, next, org }: Given): Promise<string> {
+  const path = `/organizations/${org}/teams/team-${next()}`;
+  return (await make('ada', path, { members: [] }, 'PUT')).name;
 }
 
 export async function addKey({ make }: Given): Promise<string> {
@@ -269,6 +276,12 @@ export const rows: Record<string, Row> = {
   setMemberRole: { ...ofManagers, ...onMember(() => ({ role: 'admin' })) },
   setMemberUsername: { ...ofManagers, ...onMember(({ next }) => ({ username: `u${next()}` })) },
   removeMember: { ...ofManagers, ...onMember(() => undefined) },
+  setTeam: {
+    ...ofOwners,
+    wish: ({ next }) => ({ path: { team: `team-${next()}` }, body: { members: [] } }),
+    unknown: { team: 400 },
+  },
+  removeTeam: { ...ofOwners, wish: async (given) => ({ path: { team: await addTeam(given) } }) },
   createPurchase: { ...ofAdmins, wish: async (given) => ({ body: await quoteOf(given) }) },
   quotePurchase: sends(ofAdmins, newQuote),
   retireOrganization: {
@@ -357,7 +370,7 @@ export const reads: Record<string, Read> = {
     may: ['ada', 'amy', 'bob', 'root', 'rita'],
     query: () => `?kind=kubernetes_cluster&id=${alpha}&gate=read`,
   },
-  ...{ listMembers: ofMembersAndReaders, reviewAccess: ofMembersAndReaders },
+  ...{ listMembers: ofMembersAndReaders, listTeams: ofMembersAndReaders, reviewAccess: ofMembersAndReaders },
   saveAccessReview: ofMembersAndReaders,
   listMemberAccess: {
     may: ['ada', 'amy', 'max', 'bob'],

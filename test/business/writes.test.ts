@@ -194,7 +194,7 @@ const ulid = '01JD0000000000000000000000';
 const unknown: Record<string, string> = {
   ...{ orgID: `org_${ulid}`, orgId: `org_${ulid}`, userID: `user_${ulid}`, keyID: `ssh_key_${ulid}` },
   ...{ requestID: `access_request_${ulid}`, grantID: `grant_${ulid}`, purchaseID: `purchase_${ulid}` },
-  ...{ sessionID: 'none', clusterID: '00000000-0000-4000-8000-000000000000' },
+  ...{ sessionID: 'none', team: 'None', clusterID: '00000000-0000-4000-8000-000000000000' },
   ...{ machineID: '00000000-0000-4000-8000-000000000000', clusterId: '00000000-0000-4000-8000-000000000000' },
 };
 

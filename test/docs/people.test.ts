@@ -77,7 +77,7 @@ test('every command for personal data does what docs/people.md says, in the orde
   const accessToken = await service.issuer.token('root');
   await machine.writeProfile([sessionAt(service.businessUrl, { accessToken })]);
   const { commands } = personalData;
-  assert.equal(commands.length, 7);
+  assert.equal(commands.length, 6);
   for (const line of commands) {
     const { status, stdout, stderr } = await machine.run(argumentsOf(line));
     assert.equal(status, 0, `${line}: ${stderr}`);

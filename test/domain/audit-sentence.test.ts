@@ -99,7 +99,7 @@ test('an entry says who did what to whom on which cluster, and why', () => {
 
 test('every operation that code can write to the trail has a sentence, and none has more than that', () => {
   const written = new Set(operationsInSource());
-  for (const kind of ['person', 'organization', 'member', 'cluster', 'grant'])
+  for (const kind of ['person', 'organization', 'member', 'team', 'cluster', 'grant'])
     for (const action of ['create', 'update', 'remove']) written.add(`operatorApplyLab.${kind}.${action}`);
   assert.deepEqual([...written].sort(), auditOperations().sort());
 });

@@ -3,8 +3,9 @@ import { spawn } from 'node:child_process';
 import { cpSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ManifestAccount } from '../../src/domain/access/manifest.ts';
+import type { ManifestGroup } from '../../src/domain/organizations/membership.ts';
 import type { SlurmSettings } from '../../src/domain/slurm/settings.ts';
-import { accountRows, hostRows } from '../../src/sync/slurm/desired.ts';
+import { accountRows, groupRows, hostRows } from '../../src/sync/slurm/desired.ts';
 import { type Facts, readFacts } from '../../src/sync/slurm/facts.ts';
 import type { Host, Role } from '../../src/sync/slurm/hosts.ts';
 import { type Row, scriptOf } from '../../src/sync/slurm/script.ts';
@@ -17,12 +18,13 @@ const slurm: SlurmSettings = {
   controller: { host: '127.0.0.1' },
 };
 
-/** `prepare`: a shell command in the namespace before each script. `settings`: of the cluster. */
+/** `prepare`: a shell command in the namespace before each script. `settings`: of the cluster. `start`: a shell for the script. */
 export function oneHost(
   roles: readonly Role[],
   settings: Partial<SlurmSettings> = {},
   prepare = 'true',
   accounts?: Host['accounts'],
+  start = 'exec sh -s',
 ) {
   const own = temporaryDirectory();
   const directory = own.path;
@@ -40,12 +42,17 @@ export function oneHost(
   // Slurm's programs would search for a controller in vain.
   const noSlurm =
     'for one in scontrol sacctmgr squeue; do ! at=$(command -v $one) || mount --bind /bin/false $at; done';
-  const inside = [...mounts, noSlurm, prepare, 'exec sh -s'].join(' && ');
+  const inside = [...mounts, noSlurm, prepare, start].join(' && ');
+  let runs = 0;
   let version = 0;
 
   /** Runs it in the host's namespaces; rejects where it does not end with 0. */
   function run(script: string): Promise<string> {
-    const args = ['-m', '-u', '-p', '-f', '--kill-child', '--mount-proc', 'sh', '-c', inside];
+    // As on a host, the number of a process that was killed is not soon that of another.
+    runs += 1;
+    const numbers = `echo ${((runs % 30) + 1) * 1_000} > /proc/sys/kernel/ns_last_pid`;
+    const command = `${numbers} && ${inside}`;
+    const args = ['-m', '-u', '-p', '-f', '--kill-child', '--mount-proc', 'sh', '-c', command];
     return new Promise((resolve, reject) => {
       const child = spawn('unshare', args, {
         timeout: limit(60_000),
@@ -75,16 +82,21 @@ export function oneHost(
   return {
     ...{ directory, run },
     /** The script that gives the host these people, for `run`. */
-    applying(accounts: readonly ManifestAccount[], rows: readonly Row[] = []) {
+    applying(
+      accounts: readonly ManifestAccount[],
+      rows: readonly Row[] = [],
+      groups: readonly ManifestGroup[] = [],
+    ) {
       version += 1;
       return script('apply', [
         ['version', version, version, 0],
         ...accountRows(accounts, scope.settings, host),
+        ...groupRows(scope.settings, { accounts, groups }, host),
         ...rows,
       ]);
     },
-    async apply(accounts: readonly ManifestAccount[], rows: readonly Row[] = []): Promise<Facts> {
-      return readFacts(await run(this.applying(accounts, rows)), new Map());
+    async apply(...wanted: Parameters<typeof this.applying>): Promise<Facts> {
+      return readFacts(await run(this.applying(...wanted)), new Map());
     },
     observe: async () => readFacts(await run(script('observe', [])), new Map()),
     releasing: (rows: readonly Row[] = []) => script('release', [['version', 0, 0, 0], ...rows]),

@@ -46,7 +46,16 @@ export {
   setMemberPermissions,
 } from './member-permissions.ts';
 export { planMemberChanges, planSshKeyChange } from './member-plan.ts';
-export { addMember, listMembers, removeMember, setMemberRole, setMemberUsername } from './memberships.ts';
+export {
+  addMember,
+  listMembers,
+  listTeams,
+  removeMember,
+  removeTeam,
+  setMemberRole,
+  setMemberUsername,
+  setTeam,
+} from './memberships.ts';
 export * from './my-access.ts';
 export * from './operator/audit.ts';
 export { operatorListGroups, operatorPlanGroups } from './operator/groups.ts';

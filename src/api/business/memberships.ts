@@ -1,12 +1,14 @@
 /**
- * Memberships: managed by owners and admins of the organization, and by operators. Changes that concern an owner need
+ * Memberships and teams: managed by owners and admins of the organization, and by operators. Changes that concern an owner need
  * an owner or an operator.
  */
 import { isPermissionKey, type PermissionKey, type Role } from '../../domain/access/permission.ts';
-import { forbidden, invalidRequest } from '../../domain/error.ts';
+import { forbidden, invalidRequest, invalidState } from '../../domain/error.ts';
 import type { Request } from '../../domain/operation.ts';
+import type { Team } from '../../domain/organizations/membership.ts';
 import { foldEmail } from '../../domain/people/person.ts';
 import { cutText } from '../../domain/text.ts';
+import * as teams from '../../store/access/teams.ts';
 import type { About } from '../../store/audit/commands.ts';
 import { cachedAs } from '../../store/engine/cache.ts';
 import type { Tx } from '../../store/engine/index.ts';
@@ -181,4 +183,73 @@ async function roleOf(tx: Tx, organizationId: string, userId: string): Promise<R
 function requireGrantable(key: string): PermissionKey {
   if (isPermissionKey(key)) return key;
   throw invalidRequest(`${JSON.stringify(cutText(key, 80))} is not a permission that can be granted.`);
+}
+
+export const listTeams: Operation<'listTeams'> = async ({ store }, { caller, path, now }) => {
+  const reader = { organizationId: path.orgID, userId: caller.userId };
+  await standingIn({ db: store.read, now }, reader, 'staff.read');
+  return { teams: (await teams.listTeams(store.read, path.orgID)).map(teamBody) };
+};
+
+export const setTeam = writes('setTeam', (_, { path, body, caller }) => {
+  const team = { organizationId: path.orgID, name: path.team };
+  const userIds = [...new Set(body.members)].sort();
+  return owning(caller.userId, team, {
+    meaning: userIds,
+    details: `${userIds.length} members`,
+    async apply(tx) {
+      const before = await findTeam(tx.db, team);
+      if (before?.isWhole) throw invalidState(`Everyone in the organization is in ${team.name}.`);
+      await teams.saveTeam(tx, { ...team, userIds });
+      const after = await findTeam(tx.db, team);
+      if (!after) throw teams.teamNotFound();
+      const emails = after.members.map(({ email }) => email).join(', ') || 'none';
+      return { result: teamBody(after), about: { details: `gid ${after.gid}, members → ${emails}` } };
+    },
+  });
+});
+
+export const removeTeam = writes('removeTeam', (_, { path, caller }) => {
+  const team = { organizationId: path.orgID, name: path.team };
+  return owning(caller.userId, team, {
+    meaning: [],
+    details: '',
+    async apply(tx) {
+      const before = await findTeam(tx.db, team);
+      if (before?.isWhole) throw invalidState(`The group ${team.name} of everyone stays.`);
+      await teams.endTeam(tx, team);
+      return { result: { name: team.name } };
+    },
+  });
+});
+
+function owning<T>(
+  userId: string,
+  { organizationId, name }: { organizationId: string; name: string },
+  { meaning, details, apply }: Pick<CommandBody<T>, 'meaning' | 'apply'> & { details: string },
+): CommandBody<T> {
+  return {
+    apply,
+    meaning: [organizationId, name, ...meaning],
+    about: { target: cutText(name, 80), organizationId, details },
+    async authorize(tx) {
+      const who = { organizationId, userId };
+      const { role } = await standingIn(tx, who, 'staff.operate', (own) => own.role === 'owner');
+      if (role !== 'owner') throw forbidden('Only owners of the organization make teams.');
+    },
+  };
+}
+
+async function findTeam(
+  db: Tx['db'],
+  { organizationId, name }: { organizationId: string; name: string },
+): Promise<Team | undefined> {
+  return (await teams.listTeams(db, organizationId)).find((team) => team.name === name);
+}
+
+function teamBody({ name, gid, isWhole, members }: Team) {
+  return {
+    ...{ name, gid, everyone: isWhole },
+    members: members.map(({ userId, email, username }) => ({ user_id: userId, email, username })),
+  };
 }

@@ -753,6 +753,66 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/organizations/{orgID}/teams": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The teams of an organization you belong to
+         * @description Each is a group on the organization's Slurm clusters. Of any organization with `staff.read`.
+         */
+        get: operations["listTeams"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/organizations/{orgID}/teams/{team}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Make a team, or replace its members
+         * @description Needs to be an owner, or `staff.operate`. The first team of an organization comes with a group of everyone in it. A name and its number are never given to another team.
+         */
+        put: operations["setTeam"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/organizations/{orgID}/teams/{team}/remove": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * End a team
+         * @description Needs to be an owner, or `staff.operate`. A group that hosts had before stays there, without the members that it got from here.
+         */
+        post: operations["removeTeam"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/organizations/{orgID}/members/{userID}/kubernetes-access": {
         parameters: {
             query?: never;
@@ -2670,6 +2730,26 @@ export interface components {
             autoJoinDomains?: components["schemas"]["Domains"];
             maxHoursWithoutSignIn?: components["schemas"]["SignInHours"];
             members?: components["schemas"]["LabMember"][];
+            /** @description Teams, which are groups on the organization's Slurm clusters */
+            groups?: components["schemas"]["LabGroup"][];
+        };
+        Team: {
+            name: string;
+            gid: number;
+            /** @description Everyone in the organization is in it */
+            everyone: boolean;
+            members: {
+                user_id: string;
+                email: string;
+                username: string;
+            }[];
+        };
+        LabGroup: {
+            name: string;
+            /** @description Left out - the next one. A group that hosts have with this name and number is adopted */
+            gid?: number;
+            /** @description Left out - everyone in the organization */
+            members?: components["schemas"]["Email"][];
         };
         LabMember: {
             email: components["schemas"]["Email"];
@@ -2995,7 +3075,7 @@ export interface components {
             /** @enum {string} */
             action: "create" | "update" | "remove";
             /** @enum {string} */
-            kind: "person" | "organization" | "member" | "cluster" | "grant";
+            kind: "person" | "organization" | "member" | "team" | "cluster" | "grant";
             name: string;
             /** @description What changes, for people */
             details: string;
@@ -3101,6 +3181,7 @@ export interface components {
     parameters: {
         OrgID: string;
         UserID: string;
+        TeamName: string;
         ClusterID: string;
         KeyID: string;
         /** @description RFC 3339: as it was at this time, without `cluster`; people are called as they are now. Needs `members.manage` or `staff.read`; 400 for a time of which not everything is known any more, or that is to come. */
@@ -3147,6 +3228,14 @@ export interface components {
             content: {
                 "application/json": {
                     username: string;
+                };
+            };
+        };
+        TeamMembers: {
+            content: {
+                "application/json": {
+                    /** @description User IDs of members of the organization */
+                    members: string[];
                 };
             };
         };
@@ -4249,6 +4338,91 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RemovedMember"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    listTeams: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                orgID: components["parameters"]["OrgID"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description By name, all in one response */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        teams: components["schemas"]["Team"][];
+                    };
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    setTeam: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The same key and body again answers with the first result. */
+                "Idempotency-Key": components["parameters"]["IdempotencyKey"];
+                /** @description Kept with the change. Beyond ASCII in UTF-8. */
+                "Audit-Reason": components["parameters"]["AuditReason"];
+            };
+            path: {
+                orgID: components["parameters"]["OrgID"];
+                team: components["parameters"]["TeamName"];
+            };
+            cookie?: never;
+        };
+        requestBody: components["requestBodies"]["TeamMembers"];
+        responses: {
+            /** @description The team */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Team"];
+                };
+            };
+            default: components["responses"]["Error"];
+        };
+    };
+    removeTeam: {
+        parameters: {
+            query?: never;
+            header: {
+                /** @description The same key and body again answers with the first result. */
+                "Idempotency-Key": components["parameters"]["IdempotencyKey"];
+                /** @description Kept with the change. Beyond ASCII in UTF-8. */
+                "Audit-Reason": components["parameters"]["AuditReason"];
+            };
+            path: {
+                orgID: components["parameters"]["OrgID"];
+                team: components["parameters"]["TeamName"];
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What is no team any more */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": {
+                        name: string;
+                    };
                 };
             };
             default: components["responses"]["Error"];

@@ -1,17 +1,20 @@
-/** `andromeda clusters`, `machines` and `storage`. */
+/** `andromeda clusters`, `machines`, `storage`, and `teams`, which are groups on clusters. */
 import { describeGpuUsage } from '../../domain/clusters/gpu-usage.ts';
 import { formatBytes } from '../../domain/units.ts';
 import { type Business, type Platform, readPages } from '../net/api.ts';
-import { type Answer, type Cell, formatPairs, printer } from '../output.ts';
-import { type Noun, reads } from '../verb.ts';
+import { type Answer, type Cell, formatPairs, listed, printer } from '../output.ts';
+import { type Noun, reads, writes } from '../verb.ts';
 import {
   type Cluster,
   findCluster,
+  findMember,
+  findOrganization,
   findOrganizations,
   listClusters,
   named,
   type OrgOptions,
   orgFlag,
+  orgPath,
   unless,
 } from './caller.ts';
 
@@ -214,6 +217,57 @@ export const clusters: Noun = {
         const usage = await unless(used, 'forbidden', 'notFound');
         const json = { ...cluster, options: reported ?? null, usage: usage ?? null };
         return { json, text: details(cluster, reported, usage) };
+      },
+    }),
+  ],
+};
+
+const teamTable = printer<Business['Team']>(
+  {
+    TEAM: (row) => row.name,
+    GID: (row) => `${row.gid}`,
+    MEMBERS: (row) => (row.everyone ? 'everyone' : listed(row.members.map(({ email }) => email))),
+  },
+  'There are no teams.',
+);
+
+export const teams: Noun = {
+  name: 'teams',
+  summary: 'groups on the Slurm clusters, for files that several people share',
+  verbs: [
+    reads<OrgOptions>({
+      usage: 'list',
+      summary: 'the teams of your organization, with their members',
+      flags: [orgFlag],
+      async run({ api, options }) {
+        const json = await api.get('/organizations/{orgID}/teams', { path: await orgPath(api, options) });
+        return teamTable.many(json, json.teams);
+      },
+    }),
+    writes<OrgOptions>({
+      usage: 'set <team> [emails...]',
+      summary: 'make a team of these members, or have an existing one consist of them, as an owner may',
+      example: 'teams set vision ada@physics.example bob@physics.example',
+      flags: [orgFlag],
+      async run({ api, options }, team = '', ...emails) {
+        const organization = await findOrganization(api, options);
+        const members: string[] = [];
+        for (const email of emails) members.push((await findMember(api, organization, email)).user_id);
+        const path = { orgID: organization.id, team };
+        return teamTable.one(
+          await api.put('/organizations/{orgID}/teams/{team}', { path, body: { members } }),
+        );
+      },
+    }),
+    writes<OrgOptions>({
+      usage: 'remove <team>',
+      summary: 'end a team; files keep its number, which no other team gets',
+      example: "teams remove vision --reason 'the project is over'",
+      flags: [orgFlag],
+      async run({ api, options }, team = '') {
+        const path = { ...(await orgPath(api, options)), team };
+        const json = await api.post('/organizations/{orgID}/teams/{team}/remove', { path });
+        return { json, text: '', message: `${team} is no team any more.` };
       },
     }),
   ],

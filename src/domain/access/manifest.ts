@@ -1,9 +1,9 @@
 /**
  * The access list: the people whom an organization's Slurm clusters must know (contract, "Cluster access list"). The
- * manifest: the state that a driver has to apply. The reports: the state that drivers observe. Each entry of the list
- * depends on the present facts of one person alone.
+ * manifest: the state that a driver has to apply. The reports: the state that drivers observe.
  */
 import { createHash } from 'node:crypto';
+import type { ManifestGroup } from '../organizations/membership.ts';
 import type { SlurmConfiguration } from '../slurm/configuration.ts';
 import type { Hop } from '../slurm/hop.ts';
 import { effectivePermissions, type Role } from './permission.ts';
@@ -25,6 +25,7 @@ export interface Manifest {
   accounts: readonly ManifestAccount[];
   /** Adopted accounts of people who have none now: a host may still have such an account, and know nothing of it. */
   former?: readonly FormerAccount[];
+  groups?: readonly ManifestGroup[];
 }
 
 export type FormerAccount = Pick<ManifestAccount, 'username' | 'uid' | 'gid'>;
@@ -141,7 +142,6 @@ export interface ConditionReport {
   observedGeneration?: number;
   /** One word, such as `ControllerDown`. */
   reason?: string;
-  /** A sentence that says what to mend. */
   message?: string;
   /** RFC 3339. Absent if the driver does not know it: then the first report with this status sets it. */
   lastTransitionTime?: string;

@@ -184,7 +184,7 @@ function setOf(text: string): Map<string, string> {
   return new Map(items.map((one) => [one.split(' ')[0] ?? one, one.slice(one.split(' ')[0]?.length)]));
 }
 
-const kinds = ['person', 'organization', 'member', 'cluster', 'grant'] as const;
+const kinds = ['person', 'organization', 'member', 'team', 'cluster', 'grant'] as const;
 const stepsOf = (kind: (typeof kinds)[number]) => ({
   [`operatorApplyLab.${kind}.create`]: `added|add the ${kind}[ {target}] by lab file[ ({details})]`,
   [`operatorApplyLab.${kind}.update`]: `changed|change the ${kind}[ {target}] by lab file[ ({details})]`,
@@ -223,6 +223,8 @@ const phrases: Readonly<Record<string, string>> = {
   setMemberUsername: 'set|set the login name of {subject}[ to {after}][ in {organization}]',
   setMemberPermissions: 'set|set the permissions of {subject}[ in {organization}]',
   removeMember: 'removed|remove {subject} from {organization}',
+  setTeam: 'set|set the team[ {target}][ in {organization}][ ({details})]',
+  removeTeam: 'removed|remove the team[ {target}][ of {organization}]',
   endReviewedAccess: 'limited|limit the access of {subject}[ in {organization}][: {details}]',
   approveAccessRequest: 'approved|approve a request for access of {subject}[ on {cluster}]',
   declineAccessRequest: 'declined|decline a request for access of {subject}[ ({details})][ on {cluster}]',

@@ -16,6 +16,7 @@ import {
   type LabCluster,
   LabError,
   type LabGrant,
+  type LabGroup,
   type LabMember,
   type LabOrganization,
   type LabUser,
@@ -26,6 +27,7 @@ export type LabStep = { action: 'create' | 'update' | 'remove'; name: string; de
   | { kind: 'person'; person: LabUser }
   | { kind: 'organization'; organization: Partial<LabOrganization> & { slug: string } }
   | { kind: 'member'; organization: string; member: Partial<LabMember> & { email: string } }
+  | { kind: 'team'; organization: string; group: LabGroup }
   | { kind: 'cluster'; cluster: Partial<LabCluster> & { name: string } }
   | { kind: 'grant'; grant: LabGrant }
 );
@@ -50,6 +52,7 @@ export function planLab(current: Lab, wanted: Lab, options: PlanOptions): LabSte
     ...people(current, wanted, options),
     ...organizations(current, wanted),
     ...members(current, wanted),
+    ...teams(current, wanted),
     ...clusters(current, wanted),
     ...grants(current, wanted, options.now),
   ];
@@ -175,6 +178,29 @@ function memberStep(slug: string, before: LabMember | undefined, member: LabMemb
   return { action: 'update', ...common, details: joinDetails(details, keys), member: updated };
 }
 
+function teams(current: Lab, wanted: Lab): LabStep[] {
+  const membersOf = ({ members }: LabGroup) => members && set(members.map(key));
+  return (wanted.organizations ?? []).flatMap(({ slug, groups = [] }) => {
+    const organization = (current.organizations ?? []).find((one) => one.slug === slug);
+    const known = new Map((organization?.groups ?? []).map((group) => [group.name, group]));
+    return groups.flatMap((group): LabStep[] => {
+      const { name, gid } = group;
+      const common = { kind: 'team' as const, name: `${slug}/${name}`, organization: slug, group };
+      const [before, after] = [known.get(name), membersOf(group) ?? 'everyone'];
+      if (!before) {
+        const details = joinDetails(gid === undefined ? '' : `gid ${gid}`, `members ${after}`);
+        return [{ action: 'create', ...common, details }];
+      }
+      const had = membersOf(before) ?? 'everyone';
+      const details = joinDetails(
+        gid === undefined || gid === before.gid ? '' : change('gid', `${before.gid}`, `${gid}`),
+        after === had ? '' : change('members', had, after),
+      );
+      return details === '' ? [] : [{ action: 'update', ...common, details }];
+    });
+  });
+}
+
 /** Owners and admins hold every permission, so nothing can be granted to them. */
 function grantable(role: Role, permissions: LabMember['permissions']): LabMember['permissions'] {
   return role === 'member' ? permissions : undefined;
@@ -281,6 +307,7 @@ function removals(current: Lab, wanted: Lab): LabStep[] {
         details: 'released',
         cluster,
       })),
+    ...teamRemovals(current, wanted),
     ...(current.organizations ?? []).flatMap(({ slug, members = [] }) => {
       // Members of an organization that the file does not name stay: pruning does not apply to them.
       const kept = keptMembers.get(slug);
@@ -296,6 +323,19 @@ function removals(current: Lab, wanted: Lab): LabStep[] {
         }));
     }),
   ];
+}
+
+function teamRemovals(current: Lab, wanted: Lab): LabStep[] {
+  return (current.organizations ?? []).flatMap(({ slug, groups = [] }) => {
+    const kept = wanted.organizations?.find((one) => one.slug === slug)?.groups;
+    // The group of everyone comes with the first one, whatever the file names.
+    const goes = ({ name, members }: LabGroup) =>
+      kept && !kept.some((one) => one.name === name) && (members || kept.length === 0);
+    return groups.filter(goes).map((group) => {
+      const common = { action: 'remove' as const, kind: 'team' as const, name: `${slug}/${group.name}` };
+      return { ...common, details: `gid ${group.gid}`, organization: slug, group };
+    });
+  });
 }
 
 function isLive({ expiresAt }: LabGrant, now: number): boolean {

@@ -28,6 +28,14 @@ export interface LabMember {
   permissions?: PermissionKey[];
 }
 
+/** A team. Without members, everyone in the organization is in it. */
+export interface LabGroup {
+  name: string;
+  /** Absent: allocated. */
+  gid?: number;
+  members?: string[];
+}
+
 export interface LabOrganization {
   slug: string;
   name: string;
@@ -35,6 +43,7 @@ export interface LabOrganization {
   /** A shorter limit than the installation's. */
   maxHoursWithoutSignIn?: number;
   members?: LabMember[];
+  groups?: LabGroup[];
 }
 
 export interface ClusterLink {
@@ -110,6 +119,7 @@ export function checkLab({ clusters, ...others }: WrittenLab): Lab {
     for (const domain of organization.autoJoinDomains ?? [])
       once(domains, foldEmail(domain), 'autoJoinDomains entry', [...at, 'autoJoinDomains']);
     checkMembers(organization, at);
+    checkGroups(organization, at);
   }
   const [names, ids] = [new Set<string>(), new Set<string>()];
   for (const [index, cluster] of (lab.clusters ?? []).entries()) {
@@ -163,6 +173,15 @@ function keyOf(line: string, email: string, at: readonly (string | number)[]) {
     return parseSshPublicKey(line);
   } catch (error) {
     throw new LabError(`A key of ${email}: ${(error as Error).message}`, at);
+  }
+}
+
+function checkGroups({ slug, groups = [] }: LabOrganization, at: readonly (string | number)[]): void {
+  const [names, gids] = [new Set<string>(), new Set<string>()];
+  for (const [index, { name, gid }] of groups.entries()) {
+    const here = [...at, 'groups', index];
+    once(names, name, `group of ${slug}`, here);
+    if (gid !== undefined) once(gids, `${gid}`, `gid in ${slug}`, here);
   }
 }
 

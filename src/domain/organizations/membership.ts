@@ -1,4 +1,4 @@
-/** Organizations and memberships, and the invariants that every change must keep. */
+/** Organizations, memberships and teams, and the invariants that every change must keep. */
 import type { Role } from '../access/permission.ts';
 import { invalidRequest, invalidState } from '../error.ts';
 import { isUsername } from '../people/person.ts';
@@ -62,6 +62,50 @@ export function checkUsername(
     );
   }
   if (isTaken) {
-    throw invalidState(`The username ${wanted} is, or was, another person's here.`);
+    throw invalidState(`The username ${wanted} is, or was, another person's or a team's here.`);
   }
+}
+
+/** A POSIX group on an organization's Slurm clusters, with a number that it keeps for good. */
+export interface Team {
+  name: string;
+  gid: number;
+  /** Everyone in the organization is in it, and `members` is empty. */
+  isWhole: boolean;
+  members: readonly { userId: string; email: string; username: string }[];
+}
+
+/** A team as hosts get it. */
+export interface ManifestGroup extends Pick<Team, 'name' | 'gid'> {
+  /** Login names. */
+  members: readonly string[];
+}
+
+/** The limit on teams of an organization: file servers and Slurm have limits on a person's groups too. */
+export const mostTeams = 200;
+
+/** Groups whose members become root or read other people's data, on hosts that have the group now or get it with a package later. */
+const powerful: ReadonlySet<string> = new Set(
+  (
+    'admin docker podman lxd incus incus-admin libvirt kvm disk kmem mem lp input video render staff users nogroup ssh ' +
+    'ssl-cert systemd-journal slurm munge crontab netdev plugdev microk8s'
+  ).split(' '),
+);
+
+function isTeamName(name: string): boolean {
+  return isUsername(name) && !powerful.has(name);
+}
+
+/** Throws `invalid_request` for a name that no team can have. */
+export function checkTeamName(name: string): void {
+  if (isTeamName(name)) return;
+  throw invalidRequest(
+    `"${cutText(name, 80)}" cannot be a team: 1 to 32 characters, a lowercase letter first, then lowercase letters, digits, _ or -, and not a group that systems have for themselves.`,
+  );
+}
+
+/** The name of the group that everyone in an organization is in. */
+export function groupNameOf(slug: string): string {
+  const name = slug.slice(0, 32);
+  return isTeamName(name) ? name : `${slug.slice(0, 28)}-all`;
 }

@@ -12,6 +12,7 @@ import { prepared } from '../engine/queries.ts';
 import { findRow, inCamelCase, updateRows } from '../engine/rows.ts';
 import { toTime } from '../engine/time.ts';
 import { allocateNumbers } from './numbers.ts';
+import { listGroups } from './teams.ts';
 
 /** A list's user as stored, with the numbers that they had, or got, when they came onto a list (`allocateNumbers`). */
 export interface StoredListUser extends AccessListUser {
@@ -123,13 +124,14 @@ export async function findManifest(store: Store, clusterId: string): Promise<Man
   return store.readSnapshot(async (db) => {
     const list = await findAccessList(db, clusterId);
     if (!list || list.isWithdrawn) return undefined;
-    const { version, driver } = await db
+    const { version, driver, org_id } = await db
       .selectFrom('clusters as c')
       .innerJoin('organization_access_lists as o', 'o.org_id', 'c.organization_id')
-      .select(['o.version', 'c.driver'])
+      .select(['o.version', 'o.org_id', 'c.driver'])
       .where('c.id', '=', clusterId)
       .executeTakeFirstOrThrow();
     const users = await listAccessListUsers(db, clusterId);
+    const usernames = users.map(({ username }) => username);
     const { adopt = false } = (JSON.parse(driver) as LabCluster).slurm ?? {};
     return {
       clusterId,
@@ -138,6 +140,7 @@ export async function findManifest(store: Store, clusterId: string): Promise<Man
       ...(await findSchedulerState(db, clusterId)),
       listVersion: version,
       accounts: users.map((user) => accountOf(user, adopt)),
+      groups: await listGroups(db, org_id, usernames),
     };
   });
 }

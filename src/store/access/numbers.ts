@@ -93,19 +93,27 @@ function reservedOnList(db: Reader, organizationId: string) {
     .where('u.until_version', 'is', null);
 }
 
-/** The first of `count` numbers in a row, from `from` on, that no person of any organization has as uid or gid. */
+/** The next number of the counter, for a group. */
+export async function allocateGid(tx: Tx): Promise<number> {
+  const gid = await firstFree(tx.db, await nextUid(tx), 1);
+  await updateRows(tx.db, 'counters', { name: 'uid' }, { value: gid + 1 });
+  return gid;
+}
+
+/** The first of `count` numbers in a row, from `from` on, that no person or team of any organization has as uid or gid. */
 async function firstFree(db: Reader, from: number, count: number): Promise<number> {
-  const first = from;
-  for (const column of ['uid', 'gid'] as const) {
-    const { last } = await db
-      .selectFrom('organization_usernames')
-      .select((eb) => eb.fn.max(column).as('last'))
-      .where(column, '>=', first)
-      .where(column, '<', first + count)
-      .executeTakeFirstOrThrow();
-    if (last !== null) return firstFree(db, last + 1, count);
-  }
-  return first;
+  const taken = db
+    .selectFrom('organization_usernames')
+    .select('uid as number')
+    .unionAll(db.selectFrom('organization_usernames').select('gid as number'))
+    .unionAll(db.selectFrom('teams').select('gid as number'));
+  const { last } = await db
+    .selectFrom(taken.as('taken'))
+    .select((eb) => eb.fn.max('number').as('last'))
+    .where('number', '>=', from)
+    .where('number', '<', from + count)
+    .executeTakeFirstOrThrow();
+  return last === null ? from : firstFree(db, last + 1, count);
 }
 
 /** The numbers that an operator gave members of an organization, by user ID. */
@@ -142,5 +150,7 @@ export async function giveNumbers(
     (one) => one.id !== own.id && (one.org_id === organizationId || one.given === 0),
   );
   if (holder) throw invalidState(`The uid ${uid} of ${username} is, or was, that of ${holder.username}.`);
+  const team = gid === null && (await findRow(db, 'teams', { org_id: organizationId, gid: uid }));
+  if (team) throw invalidState(`The gid ${uid} of ${username} is, or was, that of the team ${team.name}.`);
   await updateRows(db, 'organization_usernames', of, { uid, gid, given: 1 });
 }

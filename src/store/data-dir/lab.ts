@@ -2,10 +2,12 @@
 import { isSameGrant, isWiderRole } from '../../domain/access/grant.ts';
 import { forGood, type GrantedPermission, type PermissionKey } from '../../domain/access/permission.ts';
 import { isInService } from '../../domain/clusters/cluster.ts';
-import type { Lab, LabMember } from '../../domain/clusters/lab.ts';
+import type { Lab, LabGroup, LabMember } from '../../domain/clusters/lab.ts';
 import { type LabStep, planLab } from '../../domain/clusters/lab-plan.ts';
+import { invalidRequest } from '../../domain/error.ts';
 import { present } from '../../domain/present.ts';
 import { giveNumbers, listGivenNumbers } from '../access/numbers.ts';
+import { endTeam, listTeams, saveTeam } from '../access/teams.ts';
 import { appendAuditEntry } from '../audit/audit.ts';
 import {
   createCluster,
@@ -60,13 +62,18 @@ export async function exportLab(db: Reader, now: number): Promise<Lab> {
   return {
     users: await exportUsers(db),
     organizations: await Promise.all(
-      organizations.map(async ({ organization, domains }) => ({
-        slug: organization.slug,
-        name: organization.displayName,
-        ...(domains.length > 0 ? { autoJoinDomains: domains } : {}),
-        ...present({ maxHoursWithoutSignIn: organization.maxHoursWithoutSignIn }),
-        members: await exportMembers(db, organization.id, now),
-      })),
+      organizations.map(async ({ organization, domains }) => {
+        const members = await exportMembers(db, organization.id, now);
+        const groups = await exportGroups(db, organization.id, members);
+        return {
+          slug: organization.slug,
+          name: organization.displayName,
+          ...(domains.length > 0 ? { autoJoinDomains: domains } : {}),
+          ...present({ maxHoursWithoutSignIn: organization.maxHoursWithoutSignIn }),
+          members,
+          ...(groups.length > 0 && { groups }),
+        };
+      }),
     ),
     clusters: clusters.map((cluster) => ({
       name: cluster.name,
@@ -117,6 +124,19 @@ async function exportMembers(db: Reader, organizationId: string, now: number): P
   });
 }
 
+/** With those of its members who are in the file too. */
+async function exportGroups(
+  db: Reader,
+  organizationId: string,
+  members: readonly LabMember[],
+): Promise<LabGroup[]> {
+  const listed = new Set(members.map(({ email }) => email));
+  return (await listTeams(db, organizationId)).map(({ name, gid, isWhole, members }) => {
+    const emails = members.map(({ email }) => email).filter((email) => listed.has(email));
+    return { name, gid, ...(isWhole ? {} : { members: emails }) };
+  });
+}
+
 function withoutEnd(granted: readonly GrantedPermission[]): PermissionKey[] {
   return granted.filter(({ expiresAt }) => expiresAt === null).map(({ key }) => key as PermissionKey);
 }
@@ -133,6 +153,7 @@ export async function takeSteps(tx: Tx, steps: readonly LabStep[], by: Actor): P
     if (step.kind === 'person') await takePersonStep(tx, step);
     else if (step.kind === 'organization') await takeOrganizationStep(tx, step, actor);
     else if (step.kind === 'member') await takeMemberStep(tx, step, by);
+    else if (step.kind === 'team') await takeTeamStep(tx, step);
     else if (step.kind === 'cluster') await takeClusterStep(tx, step, commandId);
     else await takeGrantStep(tx, step, actor);
   }
@@ -195,6 +216,20 @@ async function takeMemberStep(tx: Tx, step: StepOf<'member'>, by: Actor): Promis
   );
   const granted = [...forGood(permissions), ...ending];
   await updateMemberPermissions(tx, { ...member, permissions: granted }, { isFile: true });
+}
+
+async function takeTeamStep(tx: Tx, { action, organization, group }: StepOf<'team'>): Promise<void> {
+  const { name, gid, members } = group;
+  const organizationId = await requireOrganizationId(tx, organization);
+  if (action === 'remove') return endTeam(tx, { organizationId, name });
+  const userIds = members && (await Promise.all(members.map((email) => requireTeamMember(tx, name, email))));
+  await saveTeam(tx, { organizationId, name, gid, userIds });
+}
+
+async function requireTeamMember(tx: Tx, team: string, email: string): Promise<string> {
+  const user = await findPersonByEmail(tx.db, email);
+  if (!user) throw invalidRequest(`The group ${team} has the member ${email}, whom no organization has.`);
+  return user.id;
 }
 
 async function takeClusterStep(

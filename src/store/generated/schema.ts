@@ -95,6 +95,21 @@ export interface Schema {
     created_at: string;
     frozen_at: string | null;
   };
+  /** A POSIX group on an organization's Slurm clusters. Never deleted: no other one gets its name or number. */
+  teams: {
+    org_id: string;
+    name: string;
+    gid: number;
+    /** 1: everyone in the organization is in it, and it has no members of its own. */
+    is_whole: number;
+    created_at: string;
+    ended_at: string | null;
+  };
+  team_members: {
+    org_id: string;
+    name: string;
+    user_id: string;
+  };
   /** Triggers raise it with every change of an organization's member lists. An organization without a row has no members. */
   member_versions: {
     org_id: string;

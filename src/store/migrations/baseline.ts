@@ -140,6 +140,27 @@ create index organization_usernames_reserved on organization_usernames (org_id, 
 create index organization_usernames_by_uid on organization_usernames (uid);
 create index organization_usernames_by_gid on organization_usernames (gid) where gid is not null;
 
+-- A POSIX group on an organization's Slurm clusters. Never deleted: no other one gets its name or number.
+create table teams (
+  org_id text not null references organizations (id),
+  name text not null,
+  gid integer not null,
+  -- 1: everyone in the organization is in it, and it has no members of its own.
+  is_whole integer not null,
+  created_at text not null,
+  ended_at text,
+  primary key (org_id, name),
+  unique (org_id, gid)
+);
+create index teams_by_gid on teams (gid);
+create table team_members (
+  org_id text not null,
+  name text not null,
+  user_id text not null references users (id),
+  primary key (org_id, name, user_id),
+  foreign key (org_id, name) references teams (org_id, name)
+);
+
 -- Triggers raise it with every change of an organization's member lists. An organization without a row has no
 -- members.
 create table member_versions (

@@ -239,6 +239,7 @@ export async function removeMembership(tx: Tx, member: MemberId): Promise<void> 
   await deleteAccessRequests(tx, member);
   await touch(tx, member, { lifecycle_state: 'removed' });
   await updateHoldings(tx, member, () => true, []);
+  await deleteRows(tx.db, 'team_members', { org_id: member.organizationId, user_id: member.userId });
   await deleteRows(tx.db, 'organization_usernames', {
     org_id: member.organizationId,
     user_id: member.userId,
@@ -299,7 +300,10 @@ async function freeUsername(tx: Tx, organizationId: string, email: string): Prom
 
 async function isTaken(tx: Tx, organizationId: string, username: string): Promise<boolean> {
   const holder = await findRow(tx.db, 'organization_usernames', { org_id: organizationId, username });
-  return holder !== undefined;
+  // A person's own group has their name.
+  return (
+    (holder ?? (await findRow(tx.db, 'teams', { org_id: organizationId, name: username }))) !== undefined
+  );
 }
 
 /** The login name that a person has, or had, in an organization. */

@@ -205,8 +205,9 @@ function faults(findings: Findings, disagreements: readonly BlockedPerson[]): st
       if (!result.isUnreachable && !result.hop) found.push(result.message);
       continue;
     }
-    const { conflicts = [], refused } = result ?? {};
-    found.push(...conflicts.map(({ message }) => `${address}: ${message}`));
+    const { conflicts = [], groupFaults = [], refused } = result ?? {};
+    const messages = [...conflicts.map(({ message }) => message), ...groupFaults];
+    found.push(...messages.map((message) => `${address}: ${message}`));
     if (refused) found.push(`The Slurm configuration was not taken: ${refused.message}`);
     const isDown = controllerFacts.controller?.accounting?.up === false;
     for (const { kind, message } of problems.get(address) ?? []) {

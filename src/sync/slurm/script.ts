@@ -4,6 +4,7 @@ import { accounts } from './script/accounts.ts';
 import { adoption } from './script/adoption.ts';
 import { configuration } from './script/configuration.ts';
 import { directory } from './script/directory.ts';
+import { groups } from './script/groups.ts';
 import { homes } from './script/homes.ts';
 import { main } from './script/main.ts';
 import { prelude } from './script/prelude.ts';
@@ -13,7 +14,10 @@ import { survey } from './script/survey.ts';
 /** A line of data: its kind, and fields without tabs or line ends; free text is base64. */
 export type Row = readonly [kind: string, ...fields: (string | number)[]];
 
-const parts = [prelude, accounts, adoption, directory, homes, accounting, configuration, restart, main];
+const parts = [
+  ...[prelude, accounts, adoption, directory, groups, homes],
+  ...[accounting, configuration, restart, main],
+];
 const program = parts.join('');
 
 /** Terminator of the data. No line of data can equal it, as each begins with its kind and a tab. */

@@ -28,6 +28,7 @@ observe_state() {
   ! has_row role controller || emit confirmed "$(confirmed)"
   if [ -s "$S/conflicts" ]; then cat "$S/conflicts"; fi > "$T/conflicts"
   observe_accounts
+  observe_groups
   observe_files
 }
 
@@ -158,6 +159,7 @@ apply_host() {
   owe_all accounts
   ! has_row role compute || apply_scripts
   apply_accounts
+  apply_groups
   ! has_row role controller || { end_jobs; apply_accounting; }
   apply_configuration
   if has_row configuration apply && [ -z "$refused" ]; then
@@ -180,7 +182,7 @@ apply_host() {
 
 # Not with an account that could not be made: then all of it is tried again.
 note_version() {
-  case $failed in *' account '* | *' home '* | *' process '*) return 0 ;; esac
+  case $failed in *' account '* | *' group '* | *' home '* | *' process '*) return 0 ;; esac
   local generation list_version configuration
   IFS="$tab" read -r generation list_version configuration < "$T/row.version"
   [ -z "$refused" ] || configuration=$(configuration_of settled)
@@ -215,6 +217,7 @@ release_host() {
   [ -d "$S" ] || [ -s "$T/ours" ] || return 0
   lock_host
   refused=''
+  apply_groups
   leave_adopted
   apply_accounts
   ! has_row role controller || { end_jobs; release_accounting; }
