@@ -2,7 +2,13 @@
  * The access lists of Slurm clusters (their people: `access-list-users.ts`), and the manifest that a driver applies.
  * Both are read whole when needed, and never cached (docs/decisions/0073-lists-are-read-whole.md).
  */
-import type { AccessList, AccessListUser, Manifest, ManifestAccount } from '../../domain/access/manifest.ts';
+import type {
+  AccessList,
+  AccessListUser,
+  DirectoryNumber,
+  Manifest,
+  ManifestAccount,
+} from '../../domain/access/manifest.ts';
 import type { Cluster } from '../../domain/clusters/cluster.ts';
 import type { LabCluster } from '../../domain/clusters/lab.ts';
 import { homeOf } from '../../domain/people/person.ts';
@@ -11,6 +17,7 @@ import type { Reader, Store } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';
 import { findRow, inCamelCase, updateRows } from '../engine/rows.ts';
 import { toTime } from '../engine/time.ts';
+import { raiseVersion } from './access-list-users.ts';
 import { allocateNumbers } from './numbers.ts';
 import { listGroups } from './teams.ts';
 
@@ -155,4 +162,30 @@ function accountOf(
   const isAdmin = accessMode === 'admin' && { isAdmin: true as const };
   const isAdopted = adopt && given === 1 && { isAdopted: true as const };
   return { ...account, loginState, ...isAdmin, ...isAdopted, keySetGeneration, keyFingerprints };
+}
+
+/** Keeps the numbers of people from a site's directory who have none: the first ones that are seen stay theirs. The list's new version brings them to all hosts. */
+export async function keepNumbers(
+  store: Store,
+  clusterId: string,
+  numbers: readonly DirectoryNumber[],
+): Promise<void> {
+  await store.write(async (tx) => {
+    const cluster = await findRow(tx.db, 'clusters', { id: clusterId });
+    if (!cluster) return;
+    const { organization_id: org_id } = cluster;
+    let areNew = false;
+    for (const { userId, uid, gid } of numbers) {
+      const unnumbered = { org_id, user_id: userId, uid: null };
+      const own = await findRow(tx.db, 'organization_usernames', unnumbered);
+      // A former member's number is theirs for good.
+      if (!own || (await findRow(tx.db, 'organization_usernames', { org_id, uid }))) continue;
+      const kept = { uid, gid: gid === uid ? null : gid, given: 1 };
+      await updateRows(tx.db, 'organization_usernames', unnumbered, kept);
+      areNew = true;
+    }
+    if (!areNew) return;
+    await raiseVersion(tx, org_id);
+    tx.changed({ kind: 'cluster', clusterId });
+  });
 }

@@ -6,10 +6,10 @@ import {
   createAccessList,
   findAccessList,
   findManifest,
+  keepNumbers,
   updateDesiredGeneration,
 } from '../../store/access/access-lists.ts';
 import { recordAdopted } from '../../store/access/adopted-accounts.ts';
-import { keepNumbers } from '../../store/access/directory-numbers.ts';
 import { recordApplyFailure } from '../../store/clusters/cluster-sides.ts';
 import { findObservation, recordSlurmReport } from '../../store/clusters/observations.ts';
 import type { SlurmDriver } from '../driver.ts';

@@ -5,7 +5,6 @@ import { adoption } from './script/adoption.ts';
 import { configuration } from './script/configuration.ts';
 import { directory } from './script/directory.ts';
 import { groups } from './script/groups.ts';
-import { homes } from './script/homes.ts';
 import { main } from './script/main.ts';
 import { prelude } from './script/prelude.ts';
 import { restart } from './script/restart.ts';
@@ -15,7 +14,7 @@ import { survey } from './script/survey.ts';
 export type Row = readonly [kind: string, ...fields: (string | number)[]];
 
 const parts = [
-  ...[prelude, accounts, adoption, directory, groups, homes],
+  ...[prelude, accounts, adoption, directory, groups],
   ...[accounting, configuration, restart, main],
 ];
 const program = parts.join('');
