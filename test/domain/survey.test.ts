@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { checkLab } from '../../src/domain/clusters/lab.ts';
+import { checkLab, type Lab } from '../../src/domain/clusters/lab.ts';
 import { mergeSurvey } from '../../src/domain/slurm/survey.ts';
 import { readLine } from '../../src/domain/slurm/survey-keys.ts';
 import { labOfSurvey, readPeople } from '../../src/domain/slurm/survey-lab.ts';
@@ -17,13 +17,13 @@ type Changes = Partial<Omit<SurveyedHost, 'accounts'>>;
 
 function host(name: string, accounts: SurveyedAccount[], changes: Changes = {}): SurveyedHost {
   return {
-    ...{ host: name, roles: ['login'], fault: null, memberships: new Map(), homes: new Map(), homeNames: [] },
+    ...{ host: name, roles: ['login'], fault: null, homes: new Map(), homeNames: [] },
     accounts: new Map(accounts.map((one) => [one.name, one])),
     candidates: accounts.filter(({ uid }) => uid >= 1000 || uid === 0).map((one) => one.name),
     groups: [{ name: 'bob', gid: 1003, members: [] }],
-    ...{ closed: [], keys: [], keysCommand: undefined, logins: [], sudoers: [], services: [], writers: [] },
-    ...{ passwdSum: name, krb5: [], directories: [], notes: [], nodes: [], groupUpdateSeconds: undefined },
-    ...{ associations: [], jobs: new Map(), usage: [] },
+    ...{ closed: [], keys: [], logins: [], sudoers: [], services: [] },
+    ...{ passwdSum: name, directories: [], notices: [], nodes: [] },
+    ...{ slurm: new Map() },
     ...changes,
   };
 }
@@ -149,14 +149,10 @@ for (const [title, [hosts, verdict, reasons, commands = []]] of Object.entries(v
 test('a survey offers another name where the contract does not allow one, and quotes the old one', () => {
   const names = ['Dr.Bob', 'drbob', "o'neil", '.lee', 'DOMAIN\\kim'];
   const accounts = names.map((name, index) => account(name, { uid: 2000 + index, gid: 100 }));
-  const associations = ['dr.bob'].map((name) => ({
-    ...{ name, account: 'lab', defaultAccount: 'lab' },
-    adminLevel: 'None',
-    coordinates: [],
-  }));
-  const hosts = [
-    host('head', accounts, { associations, groups: [{ name: 'Dr.Bob', gid: 100, members: [] }] }),
-  ];
+  const numbers = { cpu: 0, gpu: 0, running: 0, pending: 0 };
+  const user = { accounts: ['lab'], default: 'lab', level: 'None', coordinates: [], ...numbers };
+  const slurm = new Map([['dr.bob', user]]);
+  const hosts = [host('head', accounts, { slurm, groups: [{ name: 'Dr.Bob', gid: 100, members: [] }] })];
   assert.deepEqual(judged(hosts, 'Dr.Bob').slice(0, 1), ['name']);
   assert.deepEqual(judged(hosts, 'Dr.Bob')[2], [
     'usermod -l drbob2 Dr.Bob',
@@ -227,20 +223,22 @@ test('a line of authorized_keys is a key, or says why it cannot be registered', 
 test('what concerns the whole cluster is said in the order of its weight', () => {
   const { notices } = survey(
     host('head', [bob({ source: 'directory' })], {
-      ...{ krb5: ['/home'], directories: ['sssd ldap'], writers: ['Puppet'], groupUpdateSeconds: 600 },
-      ...{ keysCommand: '/usr/bin/keys', notes: ['a note'] },
+      directories: ['sssd ldap'],
+      notices: [
+        { kind: 'other', text: 'a note' },
+        { kind: 'writer', text: 'Puppet' },
+        { kind: 'first', text: '/home needs Kerberos' },
+      ],
     }),
     host('a1', [], { directories: ['sssd ldap'] }),
     host('a2', [], { fault: 'a2 does not answer in time.' }),
   );
   assert.deepEqual(notices, [
-    'head: /home needs Kerberos (sec=krb5), which is not supported',
+    'head: /home needs Kerberos',
     'a2 is not in this survey: a2 does not answer in time.',
     'head: people come from a directory (sssd ldap)',
     'a1: the directory (sssd ldap) knew none of the names: that does not say that they are gone',
     'head: may write account files: Puppet',
-    'head: sshd asks for keys: /usr/bin/keys',
-    'head: Slurm reads groups again after 600 s (GroupUpdateTime)',
     'head: a note',
   ]);
   const copied = survey(host('a1', [], { passwdSum: 'x' }), host('a2', [], { passwdSum: 'x' })).notices;
@@ -262,7 +260,7 @@ test('a lab file of a survey has who can be adopted, and lists what a person mus
   const answer = { cluster: 'alpha', organization: { slug: 'physics', name: 'Physics' }, ...found };
   const known = readPeople('login,email,name\nkim,Kim@lab.example,"Kim ""K"", Jr."\noda,bob@lab.example,\n');
   const { lab, open } = labOfSurvey(answer, { known, pattern: '{username}@lab.example' });
-  checkLab(lab);
+  checkLab(lab as Lab);
   const access = { permissions: ['clusters.read', 'clusters.ssh'] };
   assert.deepEqual(lab, {
     users: [

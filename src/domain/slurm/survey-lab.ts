@@ -20,29 +20,10 @@ export interface Addresses {
   pattern?: string | undefined;
 }
 
-interface SurveyedMember {
-  email: string;
-  role: 'member';
-  username: string;
-  uid: number;
-  gid: number;
-  permissions: ('clusters.read' | 'clusters.ssh')[];
-  keys?: string[];
-}
-
-/** As a lab file has it (`Lab`), whose types do not compile for browsers. */
-interface SurveyedLab {
-  users: { email: string; name: string }[];
-  organizations: { slug: string; name: string; members: SurveyedMember[] }[];
-}
-
 /** The lab, and for its reader a line for each person and key that a person must decide about. */
-export function labOfSurvey(
-  { cluster, organization, people }: SurveyAnswer,
-  { known, pattern }: Addresses,
-): { lab: SurveyedLab; open: string[] } {
-  const users: SurveyedLab['users'] = [];
-  const members: SurveyedMember[] = [];
+export function labOfSurvey({ cluster, organization, people }: SurveyAnswer, { known, pattern }: Addresses) {
+  const users: { email: string; name: string }[] = [];
+  const members: object[] = [];
   const open: string[] = [];
   const taken = new Set<string>();
   const privileged = people.filter(({ verdict }) => verdict === 'privileged');

@@ -1,5 +1,5 @@
 /** What a survey of a cluster says: a verdict for each person, in the form that the API shows. */
-import type { SurveyedAccount, SurveyedLogin } from './survey-report.ts';
+import type { SlurmUser, SurveyedAccount, SurveyedLogin } from './survey-report.ts';
 
 export const verdictTexts = {
   not_person: 'not a person',
@@ -47,16 +47,7 @@ export interface SurveyedPerson extends PersonKeys, Judgement {
   source: string;
   password: SurveyedAccount['password'];
   expired: boolean;
-  slurm: {
-    accounts: string[];
-    default: string;
-    level: string;
-    coordinates: string[];
-    cpu: number;
-    gpu: number;
-    running: number;
-    pending: number;
-  };
+  slurm: SlurmUser;
   logins: Omit<SurveyedLogin, 'name'>[];
 }
 

@@ -34,35 +34,34 @@ export interface SurveyedHost {
   /** The names that may be people's. */
   candidates: readonly string[];
   groups: readonly { name: string; gid: number; members: readonly string[] }[];
-  /** For people of a directory, their groups' numbers. */
-  memberships: ReadonlyMap<string, readonly number[]>;
   homes: ReadonlyMap<string, { owner: number; mode: string }>;
   /** Names of folders in /home. */
   homeNames: readonly string[];
   /** Homes that root cannot read. */
   closed: readonly string[];
   keys: readonly { name: string; file: string; line: string }[];
-  keysCommand: string | undefined;
   logins: readonly SurveyedLogin[];
   /** As sudoers has them: names, `%group`, `#number`. */
   sudoers: readonly string[];
   services: readonly string[];
-  writers: readonly string[];
   passwdSum: string | undefined;
-  krb5: readonly string[];
   directories: readonly string[];
-  notes: readonly string[];
+  notices: readonly { kind: 'first' | 'writer' | 'other'; text: string }[];
   nodes: readonly string[];
-  groupUpdateSeconds: number | undefined;
-  associations: readonly {
-    name: string;
-    account: string;
-    defaultAccount: string;
-    adminLevel: string;
-    coordinates: readonly string[];
-  }[];
-  jobs: ReadonlyMap<string, { running: number; pending: number }>;
-  usage: readonly { name: string; tres: string; hours: number }[];
+  /** By username in small letters. */
+  slurm: ReadonlyMap<string, SlurmUser>;
+}
+
+/** Hours are of the last 365 days. */
+export interface SlurmUser {
+  accounts: string[];
+  default: string;
+  level: string;
+  coordinates: string[];
+  cpu: number;
+  gpu: number;
+  running: number;
+  pending: number;
 }
 
 export function groupName(hosts: readonly SurveyedHost[], gid: number): string {
@@ -71,15 +70,10 @@ export function groupName(hosts: readonly SurveyedHost[], gid: number): string {
 
 /** The groups of an account on any host, the primary one left out. */
 export function groupsOf({ name, gid }: SurveyedAccount, hosts: readonly SurveyedHost[]): string[] {
-  const found = hosts.flatMap((host) => [
-    ...host.groups.filter(({ members }) => members.includes(name)).map((one) => one.name),
-    ...(host.memberships.get(name) ?? []).map((number) => groupName(hosts, number)),
-  ]);
-  return [...new Set(found)].filter((one) => one !== groupName(hosts, gid));
+  const found = hosts.flatMap(({ groups }) => groups).filter(({ members }) => members.includes(name));
+  return [...new Set(found.map((one) => one.name))].filter((one) => one !== groupName(hosts, gid)).sort();
 }
 
-/** Slurm's accounting has all names in small letters, unless a site says otherwise. */
-export function associationsOf(name: string, hosts: readonly SurveyedHost[]): SurveyedHost['associations'] {
-  const isOwn = (one: string) => one === name || one === name.toLowerCase();
-  return hosts.flatMap(({ associations }) => associations.filter((one) => isOwn(one.name)));
+export function slurmUser(name: string, hosts: readonly SurveyedHost[]): SlurmUser | undefined {
+  return hosts.map(({ slurm }) => slurm.get(name.toLowerCase())).find(Boolean);
 }

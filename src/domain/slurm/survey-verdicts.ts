@@ -2,13 +2,7 @@
 import { homeOf, isUsername, usernamesFromEmail } from '../people/person.ts';
 import { type FoundKeys, keysOf } from './survey-keys.ts';
 import type { Judgement, PersonKeys, Verdict } from './survey-person.ts';
-import {
-  associationsOf,
-  groupName,
-  groupsOf,
-  type SurveyedAccount,
-  type SurveyedHost,
-} from './survey-report.ts';
+import { groupName, groupsOf, type SurveyedAccount, type SurveyedHost, slurmUser } from './survey-report.ts';
 
 /** An account as most hosts have it, and all that rules need to know. */
 export interface Subject {
@@ -109,7 +103,7 @@ function otherName({ account: { name, gid }, hosts }: Subject): Finding[] {
   const commands = [
     `usermod -l ${next} ${old}`,
     ...(groupName(hosts, gid) === name ? [`groupmod -n ${next} ${old}`] : []),
-    ...(associationsOf(name, hosts).length > 0
+    ...(slurmUser(name, hosts)?.accounts.length
       ? [`sacctmgr modify user where name=${old} set newname=${next}`]
       : []),
   ];

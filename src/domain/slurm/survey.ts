@@ -2,11 +2,12 @@
 import { findKeys } from './survey-keys.ts';
 import type { ClusterSurvey, Judgement, PersonKeys, SurveyedPerson } from './survey-person.ts';
 import {
-  associationsOf,
   groupName,
   groupsOf,
+  type SlurmUser,
   type SurveyedAccount,
   type SurveyedHost,
+  slurmUser,
 } from './survey-report.ts';
 import { judge, subjectOf } from './survey-verdicts.ts';
 
@@ -22,8 +23,8 @@ export function mergeSurvey(
   { manager, gatewayKeys }: SurveyScope,
 ): ClusterSurvey {
   const names = new Set(hosts.flatMap(({ candidates }) => candidates));
-  for (const { name } of hosts.flatMap(({ associations }) => associations))
-    if (name !== 'root' && hosts.some(({ accounts }) => accounts.has(name))) names.add(name);
+  for (const name of hosts.flatMap(({ slurm }) => [...slurm.keys()]))
+    if (hosts.some(({ accounts }) => accounts.has(name))) names.add(name);
   const found = findKeys(hosts, gatewayKeys);
   const people = [...names].sort().map((name): SurveyedPerson => {
     const subject = subjectOf(name, { hosts, manager, found });
@@ -50,54 +51,41 @@ function describe(
     groups: groupsOf(account, hosts),
     name: gecos.split(',')[0]?.trim() ?? '',
     home: { path, owner: home?.owner ?? null, mode: home?.mode ?? null, closed: isClosed },
-    slurm: slurmOf(name, hosts),
+    slurm: slurmUser(name, hosts) ?? noSlurm,
     logins: hosts.flatMap(({ logins }) =>
       logins.filter((one) => one.name === name).map(({ name: _, ...login }) => login),
     ),
   };
 }
 
-function slurmOf(name: string, hosts: readonly SurveyedHost[]): SurveyedPerson['slurm'] {
-  const own = associationsOf(name, hosts);
-  const usage = hosts.flatMap((host) => host.usage.filter((one) => one.name === own[0]?.name));
-  const hoursOf = (tres: string) =>
-    usage.reduce((sum, { tres: found, hours }) => sum + (found === tres ? hours : 0), 0);
-  return {
-    accounts: [...new Set(own.map(({ account }) => account).filter(Boolean))],
-    default: own[0]?.defaultAccount ?? '',
-    level: own[0]?.adminLevel ?? '',
-    coordinates: [...new Set(own.flatMap(({ coordinates }) => coordinates))],
-    cpu: hoursOf('cpu'),
-    gpu: hoursOf('gres/gpu'),
-    ...(hosts.map(({ jobs }) => jobs.get(name)).find(Boolean) ?? { running: 0, pending: 0 }),
-  };
-}
+const noSlurm: SlurmUser = {
+  ...{ accounts: [], default: '', level: '', coordinates: [] },
+  ...{ cpu: 0, gpu: 0, running: 0, pending: 0 },
+};
 
 function noticesOf(hosts: readonly SurveyedHost[]): string[] {
   const answered = hosts.filter(({ fault }) => fault === null);
-  const each = (texts: (host: SurveyedHost) => readonly string[]) =>
-    answered.flatMap((host) => texts(host).map((text) => `${host.host}: ${text}`));
-  const hasPeople = ({ accounts }: SurveyedHost) =>
-    [...accounts.values()].some(({ source }) => source === 'directory');
+  const each = (kind: string, prefix = '') =>
+    answered.flatMap(({ host, notices }) =>
+      notices.filter((one) => one.kind === kind).map(({ text }) => `${host}: ${prefix}${text}`),
+    );
   const isCopied = answered.length > 1 && new Set(answered.map(({ passwdSum }) => passwdSum)).size === 1;
   return [
-    ...each(({ krb5 }) => krb5.map((path) => `${path} needs Kerberos (sec=krb5), which is not supported`)),
+    ...each('first'),
     ...hosts.flatMap(({ host, fault }) =>
       fault === null ? [] : [`${host} is not in this survey: ${fault}`],
     ),
-    ...each((host) =>
-      host.directories.map((name) =>
-        hasPeople(host)
-          ? `people come from a directory (${name})`
-          : `the directory (${name}) knew none of the names: that does not say that they are gone`,
-      ),
+    ...answered.flatMap((host) =>
+      host.directories.map((name) => `${host.host}: ${directoryText(name, host)}`),
     ),
-    ...each(({ writers }) => writers.map((name) => `may write account files: ${name}`)),
+    ...each('writer', 'may write account files: '),
     ...(isCopied ? ['All hosts have the same /etc/passwd: it is copied from one to the others.'] : []),
-    ...each(({ keysCommand: command }) => (command ? [`sshd asks for keys: ${command}`] : [])),
-    ...each(({ groupUpdateSeconds: seconds }) =>
-      seconds === undefined ? [] : [`Slurm reads groups again after ${seconds} s (GroupUpdateTime)`],
-    ),
-    ...each(({ notes }) => notes),
+    ...each('other'),
   ];
+}
+
+function directoryText(name: string, { accounts }: SurveyedHost): string {
+  return [...accounts.values()].some(({ source }) => source === 'directory')
+    ? `people come from a directory (${name})`
+    : `the directory (${name}) knew none of the names: that does not say that they are gone`;
 }

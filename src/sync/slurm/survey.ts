@@ -4,7 +4,7 @@
  */
 import { join } from 'node:path';
 import type { SlurmSettings } from '../../domain/slurm/settings.ts';
-import type { SurveyedAccount, SurveyedHost } from '../../domain/slurm/survey-report.ts';
+import type { SlurmUser, SurveyedAccount, SurveyedHost } from '../../domain/slurm/survey-report.ts';
 import { messageOf } from '../../lib/error-message.ts';
 import { createQueue } from '../loop/queue.ts';
 import { hostRows, type ScriptScope } from './desired.ts';
@@ -83,14 +83,8 @@ async function surveyHost(host: Host, options: SurveyOptions, shell: Shell): Pro
 }
 
 /** Names that may be people's, also those that no account was found for. */
-function namesIn({ candidates, associations, jobs, groups, homeNames }: SurveyedHost): string[] {
-  return [
-    ...candidates,
-    ...associations.map(({ name }) => name),
-    ...jobs.keys(),
-    ...groups.flatMap(({ members }) => members),
-    ...homeNames,
-  ];
+function namesIn({ candidates, slurm, groups, homeNames }: SurveyedHost): string[] {
+  return [...candidates, ...slurm.keys(), ...groups.flatMap(({ members }) => members), ...homeNames];
 }
 
 function surveyedHost(host: Host, text: string, fault: string | null): SurveyedHost {
@@ -101,7 +95,6 @@ function surveyedHost(host: Host, text: string, fault: string | null): SurveyedH
   const refused = new Set(
     rows('check').flatMap(([who = '', said = '']) => (said === '' || said === 'Success' ? [] : [who])),
   );
-  const groupUpdate = firsts('group-update')[0];
   return {
     host: name,
     roles: [...host.roles],
@@ -113,30 +106,26 @@ function surveyedHost(host: Host, text: string, fault: string | null): SurveyedH
       gid: Number(gid),
       members: listOf(members),
     })),
-    memberships: new Map(
-      rows('groups').map(([who = '', gids = '']) => [who, gids.split(' ').filter(Boolean).map(Number)]),
-    ),
     homes: new Map(
       rows('home').map(([owner, mode = '', home = '']) => [home, { owner: Number(owner), mode }]),
     ),
     homeNames: firsts('home-name'),
     closed: firsts('closed'),
     keys: rows('key').map(([who = '', file = '', line = '']) => ({ name: who, file, line })),
-    keysCommand: firsts('keys-command')[0],
     logins: rows('login').map(([who = '', from = '', fingerprint = '', times, last = '']) => ({
       ...{ host: name, name: who, from, fingerprint, last },
       times: Number(times),
     })),
     sudoers: firsts('sudoer'),
     services: firsts('service'),
-    writers: [...new Set(firsts('writer'))],
     passwdSum: firsts('sum')[0],
-    krb5: firsts('krb5'),
     directories: firsts('directory'),
-    notes: firsts('note'),
-    ...slurmOf(rows),
+    notices: rows('notice').map(([kind, what = '']) => ({
+      kind: kind as 'first' | 'writer' | 'other',
+      text: what,
+    })),
     nodes: firsts('node'),
-    groupUpdateSeconds: groupUpdate === undefined ? undefined : Number(groupUpdate),
+    slurm: new Map(rows('slurm').map(([who = '', ...row]) => [who, slurmUserOf(row)])),
   };
 }
 
@@ -151,22 +140,11 @@ function accountOf(row: readonly string[], refused: ReadonlySet<string>): Survey
   };
 }
 
-function slurmOf(
-  rows: (kind: string) => readonly string[][],
-): Pick<SurveyedHost, 'associations' | 'jobs' | 'usage'> {
-  return {
-    associations: rows('association').map(([name = '', account = '', usual = '', level = '', own]) => ({
-      ...{ name, account, defaultAccount: usual, adminLevel: level },
-      coordinates: listOf(own),
-    })),
-    jobs: new Map(
-      rows('jobs').map(([who = '', running, pending]) => [
-        who,
-        { running: Number(running), pending: Number(pending) },
-      ]),
-    ),
-    usage: rows('usage').map(([name = '', tres = '', hours]) => ({ name, tres, hours: Number(hours) })),
-  };
+function slurmUserOf(row: readonly string[]): SlurmUser {
+  const [accounts, usual = '', level = '', own, ...numbers] = row;
+  const [cpu = 0, gpu = 0, running = 0, pending = 0] = numbers.map(Number);
+  const lists = { accounts: [...new Set(listOf(accounts))], coordinates: listOf(own) };
+  return { ...lists, default: usual, level, cpu, gpu, running, pending };
 }
 
 function listOf(text = ''): string[] {

@@ -53,13 +53,13 @@ survey_directory() {
   cat "$T/directory" >> "$T/accounts"
   cut -f 3 "$T/directory" > "$T/members"
   while IFS= read -r name; do
-    has_time || { emit note 'not everybody of the directory was asked for groups'; break; }
-    emit groups "$name" "$(limited 5 id -G "$name")"
+    has_time || { emit notice other 'not everybody of the directory was asked for groups'; break; }
+    for gid in $(limited 5 id -G "$name"); do emit "$gid" "$name"; done
   done < "$T/members" > "$T/memberships"
-  cat "$T/memberships"
   ! has_row role login || ! command -v sssctl > /dev/null || ask_pam "$T/members" 30 | sed "s/^/check$tab/"
-  awk -F '\t' 's == "local" { known[$3] = 1; next } $1 == "groups" { count = split($3, gid, " "); for (i = 1; i <= count; i++) if (!(gid[i] in known)) { known[gid[i]] = 1; print gid[i] } }' s=local "$T/groups" s= "$T/memberships" |
-    xargs -r timeout 20 getent group -- 2> /dev/null | awk -F: 'NF >= 3 { gsub(/[\t\r]/, " "); print "group", $1, $3, "" }' OFS='\t'
+  cut -f 1 "$T/memberships" | sort -u | xargs -r timeout 20 getent group 2> /dev/null | tr ':' '\t' |
+    awk -F '\t' 's == "members" { members[$1] = members[$1] "," $2; next } s == "local" { known[$3]; next } !($3 in known) { print "group", $1, $3, members[$3] }' \
+      OFS='\t' s=members "$T/memberships" s=local "$T/groups" s= -
 }
 
 # Those who may be people, as name, number, group and home.
@@ -77,7 +77,7 @@ survey_homes() {
   local home
   cut -f 4 "$T/people" | grep '^/' | sort -u > "$T/homes"
   tr '\n' '\0' < "$T/homes" | timeout -k 2 20 xargs -0 -r stat -L -c "home$tab%u$tab%a$tab%n" -- 2> /dev/null
-  case $? in 124 | 137) emit note 'homes do not answer'; return 0 ;; esac
+  case $? in 124 | 137) emit notice other 'homes do not answer'; return 0 ;; esac
   while IFS= read -r home; do
     [ ! -e "$home" ] || { [ -r "$home" ] && [ -x "$home" ]; } || emit closed "$home"
   done < "$T/homes"
@@ -116,16 +116,16 @@ expand_key_files='
 survey_keys() {
   local matches='' name uid gid
   command -v sshd > /dev/null || return 0
-  command -v setpriv > /dev/null || { emit note 'keys are not read: setpriv (util-linux) is missing'; return 0; }
+  command -v setpriv > /dev/null || { emit notice other 'keys are not read: setpriv (util-linux) is missing'; return 0; }
   key_files > "$T/key-files"
-  [ -s "$T/sshd" ] || { emit note 'keys are not read: sshd -T does not say where they are'; return 0; }
+  [ -s "$T/sshd" ] || { emit notice other 'keys are not read: sshd -T does not say where they are'; return 0; }
   command=$(sed -n 's/^authorizedkeyscommand //p' "$T/sshd")
-  case $command in '' | none) ;; *) emit keys-command "$command" ;; esac
+  case $command in '' | none) ;; *) emit notice other "sshd asks for keys: $command" ;; esac
   awk -F '\t' "$expand_key_files" OFS='\t' "$T/key-files" > "$T/expanded"
   while IFS= read -r line; do
     set -f; IFS=$tab; set -- $line; unset IFS; set +f
     name=$1 uid=$2 gid=$3; shift 3
-    has_time || { emit note "not everybody's keys were read: there was no time after $name"; break; }
+    has_time || { emit notice other "not everybody's keys were read: there was no time after $name"; break; }
     (ulimit -f 512; limited 5 setpriv --reuid="$uid" --regid="$gid" --clear-groups sh -c "$print_files" keys "$@") > "$T/keys"
     case $command in */sss_ssh_authorizedkeys*) { echo '# file sssd'; limited 5 sss_ssh_authorizedkeys "$name"; } >> "$T/keys" ;; esac
     awk '/^# file / { file = substr($0, 8); gsub(/\t/, " ", file); next } /^[ \t]*(#|$)/ || length($0) > 8000 || ++count > 100 { next } { gsub(/[\t\r]/, " "); print "key", name, file, $0 }' OFS='\t' name="$name" "$T/keys"
@@ -162,14 +162,14 @@ survey_rights() {
 # What else writes the account files of this host.
 survey_writers() {
   cat /proc/[0-9]*/comm 2> /dev/null | sort -u > "$T/running"
-  while read -r program name; do ! grep -qx "$program" "$T/running" || emit writer "$name"; done << END
+  while read -r program name; do ! grep -qx "$program" "$T/running" || emit notice writer "$name"; done << END
 ypbind NIS
 wwclient Warewulf
 puppet Puppet
 chef-client Chef
 salt-minion Salt
 END
-  while read -r path name; do [ ! -e "$path" ] || emit writer "$name"; done << END
+  while read -r path name; do [ ! -e "$path" ] || emit notice writer "$name"; done << END
 /warewulf Warewulf
 /opt/xcat xCAT
 /xcatpost xCAT
@@ -177,25 +177,33 @@ END
 /etc/chef/client.rb Chef
 END
   grep -rsE '(cp|scp|rsync|install|mv|pdcp|clush|pdsh|curl|wget|ansible|tar|git)[^#]*(passwd|/etc/group|shadow|syncfiles)' /etc/crontab /etc/cron.d /etc/cron.hourly /etc/cron.daily /var/spool/cron 2> /dev/null |
-    grep -vE ':[[:space:]]*#|cron.daily/passwd:' | head -n 5 | tr '\t' ' ' | cut -c1-300 | sed "s/^/writer$tab/"
+    grep -vE ':[[:space:]]*#|cron.daily/passwd:' | head -n 5 | tr '\t' ' ' | cut -c1-300 | sed "s/^/writer$tab/; s/^/notice$tab/"
   emit sum "$(sha256sum < /etc/passwd | cut -c1-64)"
-  awk '$3 ~ /^nfs/ && $4 ~ /(^|,)sec=krb5/ { print "krb5\t" $2 }' /proc/mounts
+  awk '$3 ~ /^nfs/ && $4 ~ /(^|,)sec=krb5/ { print "notice\tfirst\t" $2 " needs Kerberos (sec=krb5), which is not supported" }' /proc/mounts
 }
 
 survey_slurm() {
-  : > "$T/jobs"; : > "$T/sacctmgr"
+  : > "$T/queue"; : > "$T/usage"; : > "$T/users"
   if limited 15 scontrol -o show nodes > "$T/nodes"; then
     sed -n "s/^NodeName=\([^ ]*\).*/node$tab\1/p" "$T/nodes"
-    limited 10 scontrol show config | sed -n "s/^GroupUpdateTime *= *\([0-9]*\).*/group-update$tab\1/p; s/^SlurmUser *= *\([^ (]*\).*/service$tab\1/p"
-    limited 20 squeue -h -a -t running,suspended,pending -o '%u|%T' |
-      awk -F '|' '{ seen[$1]; if ($2 == "PENDING") pending[$1]++; else running[$1]++ } END { for (name in seen) print "jobs", name, running[name] + 0, pending[name] + 0 }' OFS='\t' > "$T/jobs"
-  else emit note 'slurmctld does not answer, so that nodes and jobs are not known'; fi
-  if limited 20 sacctmgr -nP show user withassoc withcoord format=user,account,defaultaccount,adminlevel,coordinators > "$T/sacctmgr"; then
-    tr '|' '\t' < "$T/sacctmgr" | sed "s/^/association$tab/"
-    limited 20 sreport -nP -t hours -T cpu,gres/gpu cluster UserUtilizationByAccount "start=$(date -d '365 days ago' +%F)" format=login,tresname,used | tr '|' '\t' | sed "s/^/usage$tab/"
-  else emit note "Slurm's accounting does not answer"; fi
-  { cut -f 2 "$T/jobs"; cut -d '|' -f 1 "$T/sacctmgr"; } > "$T/names"
-  cat "$T/jobs"
+    limited 10 scontrol show config | awk '$1 == "SlurmUser" { sub(/\(.*/, "", $3); print "service", $3 }
+      $1 == "GroupUpdateTime" { print "notice", "other", "Slurm reads groups again after " $3 " s (GroupUpdateTime)" }' OFS='\t'
+    limited 20 squeue -h -a -t running,suspended,pending -o '%u|%T' > "$T/queue"
+  else emit notice other 'slurmctld does not answer, so that nodes and jobs are not known'; fi
+  if limited 20 sacctmgr -nP show user withassoc withcoord format=user,account,defaultaccount,adminlevel,coordinators > "$T/users"; then
+    limited 20 sreport -nP -t hours -T cpu,gres/gpu cluster UserUtilizationByAccount "start=$(date -d '365 days ago' +%F)" format=login,tresname,used > "$T/usage"
+  else emit notice other "Slurm's accounting does not answer"; fi
+  # Accounting has all names in small letters, unless a site says otherwise.
+  awk -F '|' '
+    $1 == "root" || $1 == "" { next }
+    { name = tolower($1); seen[name] }
+    s == "usage" { if ($2 == "cpu") cpu[name] += $3; else gpu[name] += $3; next }
+    s == "queue" { if ($2 == "PENDING") pending[name]++; else running[name]++; next }
+    { accounts[name] = accounts[name] "," $2; usual[name] = $3; level[name] = $4; own[name] = $5 }
+    END { for (name in seen) print "slurm", name, accounts[name], usual[name], level[name], own[name], cpu[name] + 0, gpu[name] + 0, running[name] + 0, pending[name] + 0 }' \
+    OFS='\t' s=usage "$T/usage" s=queue "$T/queue" s=users "$T/users" > "$T/slurm"
+  cut -f 2 "$T/slurm" > "$T/names"
+  cat "$T/slurm"
 }
 
 survey() {
