@@ -21,6 +21,7 @@ test('a day of people from a directory', { skip: noDirectory }, async () => {
   const { login, controller } = directory.settings;
   const people = ['dn01', 'dn02', 'dn03', 'dn04', 'zoe'];
   await using service = await startService(lab, { login, controller, rollout: 'live' }, {}, people);
+  for (const host of ['a1', 'a2']) await shell(host, 'groupadd -g 33000 users-of-directory');
   const passwd = await shell('head', 'cat /etc/passwd /etc/shadow /etc/group');
 
   // The first key gives a person the directory's number, everywhere.
@@ -31,7 +32,7 @@ test('a day of people from a directory', { skip: noDirectory }, async () => {
   assert.deepEqual([listed.allocation.uid, listed.allocation.gid], [uid, 33_000]);
   const login1 = await first.ssh([first.target, 'cd /; id -u; srun -Q id -u']);
   assert.deepEqual([login1.out, login1.status], [`${uid}\n${uid}\n`, 0], login1.err);
-  assert.equal(await shell('a1', 'getent passwd dn01 | cut -d: -f1,3'), `dn01:${uid}`);
+  await becomes(() => shell('a1', 'getent passwd dn01 | cut -d: -f1,3,4'), `dn01:${uid}:33000`);
 
   // Another's first key, and the directory going away, close no session. Logins go on.
   const open = first.start([first.target, 'echo in; read line; echo "$line"']);
@@ -66,6 +67,19 @@ test('a day of people from a directory', { skip: noDirectory }, async () => {
     await shell('head', 'id -u dn02; cat /etc/passwd /etc/shadow /etc/group'),
     `${uidOf('dn02')}\n${passwd}`,
   );
+
+  // Without sssd's tools, PAM is asked by su.
+  await shell('head', 'mount --bind /dev/null /usr/sbin/sssctl');
+  await directory.replace('dn03', 'shadowExpire', 1);
+  const { body: third } = await service.business('/me', { as: 'dn03' });
+  await permit(service, { orgId: first.orgId, userId: third.user.id }, ['clusters.read', 'clusters.ssh']);
+  await service.write('/me/ssh-keys', { as: 'dn03', body: { public_key: newPublicKey() } });
+  await eventually(
+    async () => (await service.platform(path, { as: 'dn03' })).body,
+    ({ waiting_hosts: [host] = [] }) => host?.message === 'dn03 may not log in: su: User account has expired',
+  );
+  await directory.replace('dn03', 'shadowExpire', 99_999);
+  await becomes(async () => (await service.platform(path, { as: 'dn03' })).body.ready, true);
   open.child.stdin?.end('still here\n');
   assert.equal((await open.ended).out, 'in\nstill here\n');
 });

@@ -3,15 +3,51 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { SlurmReport } from '../../src/domain/access/manifest.ts';
 import { becomes } from '../support/app.ts';
-import { everyone as all, noDirectory, startDirectory, uidOf } from './directory.ts';
-import { startSlurmLab } from './lab.ts';
-import { associations, driverOf, inTime, lastLines, manifest, person, state } from './people.ts';
+import { everyone as all, type Directory, noDirectory, startDirectory, uidOf } from './directory.ts';
+import { isFull, type SlurmLab, startSlurmLab } from './lab.ts';
+import {
+  associations,
+  type Cluster,
+  driverOf,
+  inTime,
+  lastLines,
+  manifest,
+  person,
+  state,
+} from './people.ts';
 
 const hosts = ['head', 'a1', 'a2'];
 /** PAM is asked about each, which takes its time. */
 const everyone = all.slice(0, 12);
 const of = (name: string) => person(name, uidOf(name), { userId: `user_${name}`, gid: 33_000 });
 const blockedIn = ({ accounts }: SlurmReport) => accounts.map(({ userId }) => userId).join();
+
+/** A number that is another person's, or wanted by another cluster on these hosts, is let go; a host that left keeps nothing of ours. */
+async function assertSharedNumbers(lab: SlurmLab, directory: Directory, beta: Cluster): Promise<void> {
+  const { shell } = lab;
+  const sleeps = (uid: number) => shell('head', `pgrep -u ${uid} sleep | wc -l`);
+  const start = (uid: number) =>
+    shell('head', `setpriv --reuid ${uid} --clear-groups setsid sleep 500 > /dev/null 2>&1 &`);
+  const other = driverOf(lab, directory.settings, { id: '11111111-3c39-4a8e-9a55-0d1c2b3a4f50' });
+  await other.apply(manifest([of('dn08')]));
+  await beta.apply(manifest([of('dn01'), of('dn10')]));
+  assert.equal(await sleeps(uidOf('dn08')), '1');
+  await other.apply(manifest([]));
+  assert.equal(await sleeps(uidOf('dn08')), '0');
+  await start(uidOf('dn10'));
+  await directory.remove('dn10');
+  await directory.replace('dn20', 'uidNumber', uidOf('dn10'));
+  await directory.forget('dn10');
+  await beta.apply(manifest([of('dn01')]));
+  assert.equal(await sleeps(uidOf('dn10')), '1');
+  await other.driver.release(inTime());
+  const left = driverOf(lab, { ...directory.settings, retired: ['a2'] });
+  await left.apply(manifest([of('dn01')]));
+  await becomes(async () => {
+    await left.observe();
+    return /No such file/.test(await shell('a2', `ls ${state}`));
+  }, true);
+}
 
 test('people of a Slurm cluster come from a directory', { skip: noDirectory }, async () => {
   using lab = startSlurmLab();
@@ -53,6 +89,7 @@ test('people of a Slurm cluster come from a directory', { skip: noDirectory }, a
   await directory.replace('dn04', 'uidNumber', 33_904);
   await directory.forget('dn04');
   assert.equal((await beta.observe()).drifted, true);
+  assert.equal(blockedIn(await beta.apply(manifest(everyone.map(of)))), 'user_dn04');
   await directory.remove('dn05');
   await directory.hang();
   await directory.forget('dn05');
@@ -93,6 +130,8 @@ test('people of a Slurm cluster come from a directory', { skip: noDirectory }, a
   assert.notEqual(await shell('head', `pgrep -u ${uidOf('dn08')}`), '');
   assert.deepEqual(await associations(lab), stay);
   assert.equal(await shell('head', 'id -u dn02'), `${uidOf('dn02')}`);
+
+  if (isFull) await assertSharedNumbers(lab, directory, beta);
 
   // No account file was written, no home made, and nothing restarted. A release removes our notes.
   assert.deepEqual([await files(), daemons.map(lab.pid), beta.ended], [filesBefore, pidsBefore, []]);

@@ -143,7 +143,9 @@ export async function giveNumbers(
   const { username } = own;
   if (own.lifecycle_state === 'frozen' && (own.uid !== uid || own.gid !== gid))
     throw invalidState(
-      `${username} has been on a cluster with the uid ${own.uid} and the gid ${own.gid ?? own.uid}, which cannot be changed any more.`,
+      own.uid === null
+        ? `${username} has the numbers of the directory of a cluster, which has yet to say them.`
+        : `${username} has been on a cluster with the uid ${own.uid} and the gid ${own.gid ?? own.uid}, which cannot be changed any more.`,
     );
   const holders = await listRows(db, 'organization_usernames', { uid });
   const holder = holders.find(

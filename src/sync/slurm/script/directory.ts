@@ -5,7 +5,7 @@ from_directory() { has_row accounts directory || { ! has_rows accounts && [ -f "
 
 # A directory that does not answer says "no such person" (sssd that is offline), or nothing for seconds. Neither means that a person
 # is gone. The time is short, as a host that takes long counts as down.
-look_up() { timeout 4 xargs -r -n 50 getent passwd < "$1"; [ $? != 124 ] || slow=1; } # FILE
+look_up() { timeout 4 xargs -r -n 10 -P 4 getent passwd < "$1"; [ $? != 124 ] || slow=1; } # FILE
 # The next answer about these is the directory's own, and not an earlier one.
 expire_entries() { shuf -n 20 "$1" | while read -r name; do sss_cache -u "$name"; done > /dev/null 2>&1 9>&-; } # FILE
 
@@ -121,12 +121,16 @@ observe_directory() {
     ++drifts <= 5 { print "drift", ($3 == "held" ? "something stands in the way of " $1 : "what stood in the way of " $1 " is gone") }' \
     OFS='\t' suspects="$T/suspects" FS='\t' s=ours "$T/ours" FS=: s=people "$T/people" FS='\t' s=todo "$T/todo"
   [ ! -s "$T/suspects" ] || cat "$T/suspects" > "$S/suspects"
-  set -- root sudo wheel admin docker lxd disk shadow
-  { timeout 4 getent group "$@"; timeout 4 getent -s sss group "$@"; } 2> /dev/null | awk -F '[:,\t]' '
-    s == "ours" { ours[$1] = 1; next }
-    { for (i = 4; i <= NF; i++) if ($i in ours && !said[$1, $i]++ && ++notices <= 5) print "notice\t" $i " is in the group " $1 }' s=ours "$T/ours" s= -
+  [ -n "$slow" ] || notice_groups
   ! directory_homes || observe_homes
   uids=$(locked_uids "$T/ours")
   [ -z "$uids" ] || ! has_processes "$uids" || emit drift 'someone who left has a process'
+}
+
+notice_groups() {
+  set -- root sudo wheel admin docker lxd disk shadow
+  { timeout 2 getent group "$@"; timeout 2 getent -s sss group "$@"; } 2> /dev/null | awk -F '[:,\t]' '
+    s == "ours" { ours[$1] = 1; next }
+    { for (i = 4; i <= NF; i++) if ($i in ours && !said[$1, $i]++ && ++notices <= 5) print "notice\t" $i " is in the group " $1 }' s=ours "$T/ours" s= -
 }
 `;
