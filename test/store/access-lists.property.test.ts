@@ -203,7 +203,7 @@ test('after any interleaving of changes the list is what recomputing it from not
       }
       const found = await readAccessList(store, cluster.id);
       assert.deepEqual(
-        found?.users.map(({ uid: _, gid: __, ...user }) => user),
+        found?.users.map(({ uid: _, gid: __, given: ___, ...user }) => user),
         expected.map((user) => ({ ...user, keyFingerprints: fingerprints(user.userId) })),
         where,
       );

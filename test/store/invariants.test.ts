@@ -54,7 +54,7 @@ test('a username is one person’s for good, and only once', async () => {
         username,
       }),
     );
-  await assert.rejects(join('ada'), /is, or was, another person's here/);
+  await assert.rejects(join('ada'), /is, or was, another person's or a team's here/);
   await assert.rejects(join('Root!'), /cannot be a username/);
   await join('superuser');
 });
