@@ -178,7 +178,7 @@ async function faultBehind(
 ): Promise<HostError> {
   const fault = await Promise.race([hop.ended, wait(noticeMs)]);
   if (fault) return behind(address, via, fault);
-  if (!/Connection closed/.test(error.message)) return error;
+  if (!/Connection closed|timed out/.test(error.message)) return error;
   const at = addressOf(via);
   if (hop.forbids()) return behind(address, via, new HostError(`${at} ${forbidden}`, false));
   return new HostError(`${address} cannot be reached: ${at} gets no connection to it.`, true);
