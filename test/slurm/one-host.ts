@@ -91,7 +91,7 @@ export function oneHost(
       return script('apply', [
         ['version', version, version, 0],
         ...accountRows(accounts, scope.settings, host),
-        ...groupRows(scope.settings, { accounts, groups }, host),
+        ...groupRows({ accounts, groups }),
         ...rows,
       ]);
     },

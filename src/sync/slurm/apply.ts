@@ -312,7 +312,7 @@ function applyRows(pass: ApplyRun, host: Host, facts: Facts, configuration: 'app
     versionRow({ ...pass.manifest, desiredGeneration }),
     ...accountRows(accounts, settings, host),
     ...formerRows(former, settings),
-    ...groupRows(settings, pass.manifest, host),
+    ...groupRows(pass.manifest),
     ...(host.roles.has('controller') ? limitRows(settings, accounts) : []),
     ...scriptRows(slurmConfiguration),
     ...site.map(([kind, value]): Row => ['site', kind, value]),

@@ -97,20 +97,13 @@ export function formerRows(
   });
 }
 
-/** The groups with their members who have an account; with `live`, the controller has Slurm read them at once. */
-export function groupRows(
-  { rollout }: SlurmSettings,
-  { groups = [], accounts }: Pick<Manifest, 'groups' | 'accounts'>,
-  { roles }: Pick<Host, 'roles'>,
-): Row[] {
+/** The groups with their members who have an account. */
+export function groupRows({ groups = [], accounts }: Pick<Manifest, 'groups' | 'accounts'>): Row[] {
   const ready = accounts.filter(({ loginState }) => loginState === 'ready');
   const names = new Set(ready.map(({ username }) => username));
-  return [
-    ...groups.map(({ name, gid, members }): Row => {
-      return ['group', name, gid, members.filter((member) => names.has(member)).join(',')];
-    }),
-    ...(rollout === 'live' && roles.has('controller') ? [['groups', 'reload'] as const] : []),
-  ];
+  return groups.map(({ name, gid, members }) => {
+    return ['group', name, gid, members.filter((member) => names.has(member)).join(',')];
+  });
 }
 
 /** The settings of the Slurm account, and a digest of the limits: when the digest changes, the limits are applied. */

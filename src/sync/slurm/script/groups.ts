@@ -122,8 +122,8 @@ apply_groups() {
   # Ours from here on, before any of it is made; those that go are ours until they are gone.
   note_groups | cat - "$T/group-notes" | awk -F '\t' '!seen[$1]++' | keep "$S/groups"
   if changes_groups; then
+    # Jobs have it after GroupUpdateTime: slurmctld keeps what it looked up, through a reconfigure too.
     edit_group_files 2> "$T/out" || { problem group "the groups cannot be written: $(first_output)"; return 0; }
-    ! has_row groups reload || timeout 30 scontrol reconfigure > /dev/null 2>&1 || true
   fi
   awk -F '\t' 's == "plan" { if ($1 ~ /^(drop|back)$/) gone[$2] = 1; next } !($1 in gone)' s=plan "$T/group-plan" s= "$S/groups" > "$T/group-notes"
   keep "$S/groups" < "$T/group-notes"
