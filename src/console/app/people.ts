@@ -167,6 +167,18 @@ export function useDue() {
   return useQuery({ ...readReview(orgID, query), enabled: isDecider });
 }
 
+export type Team = components['schemas']['Team'];
+
+const readTeams = (orgID: string) =>
+  read(['teams', orgID], [`members/${orgID}`], async () => {
+    const { teams } = bodyOf(await business.GET('/organizations/{orgID}/teams', of({ orgID })));
+    return teams;
+  });
+
+export function useTeams() {
+  return useQuery(readTeams(useWho().orgID));
+}
+
 /** Debounces a text: returns it once it has not changed for `forMs`. */
 export function useSettled(text: string, forMs: number): string {
   const [settled, setSettled] = useState(text);

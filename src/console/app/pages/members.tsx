@@ -16,7 +16,7 @@ import { SaveCsv } from '../parts/save.tsx';
 import { actions, type Column, PersonCell, RemoteTable, Table } from '../parts/table.tsx';
 import { Age, count, Moment, Shape } from '../parts/values.tsx';
 import { useWrite } from '../parts/write.tsx';
-import { type Reviewed, useDue, useReview } from '../people.ts';
+import { type Reviewed, type Team, useDue, useReview, useTeams } from '../people.ts';
 import { useWho } from '../reads.ts';
 
 type Action = { kind: 'add' } | { kind: 'choose' | ChangeKind; row: Reviewed } | undefined;
@@ -63,6 +63,7 @@ export default function MembersPage() {
           )}
         </Loaded>
       </Panel>
+      <Teams />
       <Form doing={doing} act={setDoing} close={() => setDoing(undefined)} />
     </Page>
   );
@@ -245,6 +246,31 @@ function KeepAccess({ change }: { change: (row: Reviewed) => void }) {
   const label = isWhole(due) ? `Access of ${count(due.data?.total ?? 0, 'member')}` : 'Access';
   return <Loaded of={due}>{({ people }) => <Due people={people} label={label} change={change} />}</Loaded>;
 }
+
+/** Empty while the organization has no teams. */
+function Teams() {
+  const { orgID } = useWho();
+  const teams = useTeams();
+  if (!teams.error && !teams.data?.length) return null;
+  return (
+    <Panel title="Teams" cli="andromeda teams list" operation={`GET /organizations/${orgID}/teams`}>
+      <p className="soft">Groups on the Slurm clusters. Owners make them with “andromeda teams set”.</p>
+      <Loaded of={teams}>
+        {(rows) => <Table name="teams" rows={rows} id={({ name }) => name} columns={teamColumns} />}
+      </Loaded>
+    </Panel>
+  );
+}
+
+const teamColumns: Column<Team>[] = [
+  { name: 'Team', cell: ({ name }) => name },
+  { name: 'Number', cell: ({ gid }) => gid },
+  {
+    name: 'Members',
+    cell: ({ everyone, members }) =>
+      everyone ? <span className="soft">everyone</span> : members.map(({ email }) => email).join(', '),
+  },
+];
 
 /** Keeps members' permissions without the end that the review set: one write and one idempotency key for each. */
 function keeping(orgID: string): Operation<readonly Reviewed[], unknown> {
