@@ -9,7 +9,8 @@ import { mergeSurvey } from '../../src/domain/slurm/survey.ts';
 import type { ClusterSurvey } from '../../src/domain/slurm/survey-person.ts';
 import { surveySlurm } from '../../src/sync/slurm/survey.ts';
 import { createMachine, sessionAt } from '../cli/harness.ts';
-import { alpha, startTestApp } from '../support/app.ts';
+import { readPage } from '../docs/pages.ts';
+import { alpha, eventually, startTestApp } from '../support/app.ts';
 import { keygenFingerprint } from '../support/ssh-keys.ts';
 import { filledHosts, fillLab, plainPeople } from './filled-lab.ts';
 import { noSlurm, type SlurmLab, startSlurmLab } from './lab.ts';
@@ -157,7 +158,7 @@ test('a lab that people used for years', { skip: noSlurm }, async (t) => {
     await lab.shell('head', 'cp /etc/passwd- /etc/passwd');
   });
 
-  await t.test('an operator surveys it by command: a table, CSV, and a lab file', async (t) => {
+  await t.test('every command of docs/moving-in.md does what it says, and CSV has it all', async (t) => {
     await using service = await startTestApp({
       lab: {
         users: [{ email: 'root@physics.example', staff: ['staff.operate'] }],
@@ -170,7 +171,7 @@ test('a lab that people used for years', { skip: noSlurm }, async (t) => {
             id: alpha,
             organization: 'physics',
             scheduler: 'sunk',
-            slurm: lab.settings({ rollout: 'live' }),
+            slurm: lab.settings({ rollout: 'live', adopt: true, adoptPrivileged: ['dan', 'kim', 'lou'] }),
           },
         ],
       },
@@ -179,17 +180,21 @@ test('a lab that people used for years', { skip: noSlurm }, async (t) => {
     const { businessUrl, issuer, platformUrl } = service;
     const accessToken = await issuer.token('root');
     await machine.writeProfile([sessionAt(platformUrl, { businessUrl, issuer: issuer.url, accessToken })]);
-    const run = async (...args: string[]) => {
-      const ended = await machine.run(['admin', ...args]);
-      assert.equal(ended.status, 0, ended.stderr);
+    const [people, file] = [join(lab.directory, 'people.csv'), join(lab.directory, 'people.yaml')];
+    /** Runs a line of shell that quotes with single quotes alone, with the page's files where these are. */
+    const run = async (line = '') => {
+      const words = [...line.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, plain]) => quoted ?? plain ?? '');
+      const args = words.slice(1).map((word) => (/^people\./.test(word) ? join(lab.directory, word) : word));
+      const ended = await machine.run(args);
+      assert.equal(ended.status, 0, `${line}: ${ended.stderr}`);
       return ended;
     };
+    const { commands } = readPage('moving-in.md');
+    assert.equal(commands.length, 4);
     // A host that does not answer is a line, and the others are surveyed.
     lab.control('stop', 'sshd-a2');
-    const [people, file] = [join(lab.directory, 'people.csv'), join(lab.directory, 'alpha.yaml')];
     writeFileSync(people, 'login,email,name\nada,a.lovelace@physics.example,Ada Lovelace\n');
-    const flags = ['--people', people, '--addresses', '{username}@physics.example'];
-    const table = await run('cluster', 'survey', 'alpha', ...flags, '--lab', file);
+    const table = await run(commands[0]);
     assert.match(table.stdout, /^a2 is not in this survey: .*cannot be reached/m);
     assert.match(table.stdout, /^USERNAME +UID +GROUP +KEYS +JOBS +LOGINS +VERDICT$/m);
     assert.match(table.stdout, /^ada +1001 +users +1 +0\+0 +1 +adopt as is$/m);
@@ -197,9 +202,9 @@ test('a lab that people used for years', { skip: noSlurm }, async (t) => {
     assert.match(table.stdout, /^finn .* needs an Ed25519 key: of its keys, one is ssh-rsa$/m);
     assert.match(
       table.stderr,
-      /^\S+alpha\.yaml has \d+ of \d+ accounts; its first lines say what is left to decide \(\d+\)\.\n$/,
+      /^\S+people\.yaml has \d+ of \d+ accounts; its first lines say what is left to decide \(\d+\)\.\n$/,
     );
-    const csv = (await run('cluster', 'survey', 'alpha', '-o', 'csv')).stdout.split('\n');
+    const csv = (await run('andromeda admin cluster survey alpha -o csv')).stdout.split('\n');
     assert.match(csv[0] ?? '', /^"username","uid","gid","shell","source",/);
     assert.match(
       csv.find((line) => line.startsWith('"ada"')) ?? '',
@@ -217,10 +222,15 @@ test('a lab that people used for years', { skip: noSlurm }, async (t) => {
       keys: [filled.keys.ada.publicKey.trim()],
     });
     // Reading that file is the migration.
-    const plan = await run('plan', '-f', file);
-    assert.match(plan.stdout, /ada/);
-    await run('apply', '-f', file, '--yes');
-    assert.match((await run('plan', '-f', file)).stdout, /^Nothing would change\.$/m);
+    assert.match((await run(commands[1])).stdout, /ada/);
+    await run(commands[2]);
+    assert.match((await run(commands[1])).stdout, /^Nothing would change\.$/m);
+    await run(commands[3]);
+    // Who is adopted is not in a survey any more, which shows who is left.
+    const again = () => run('andromeda admin cluster survey alpha');
+    const left = await eventually(again, ({ stdout }) => !/^ada /m.test(stdout));
+    assert.match(left.stdout, /: \d+ accounts are Andromeda's already, and not in this survey$/m);
+    assert.match(left.stdout, /^finn /m);
     const { body } = await service.business('/me', { as: 'bob' });
     const { keys } = (await service.business('/me/ssh-keys', { as: 'bob' })).body;
     assert.equal(body.memberships[0].organization_username.username, 'bob');

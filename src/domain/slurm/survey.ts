@@ -23,8 +23,6 @@ export function mergeSurvey(
   { manager, gatewayKeys }: SurveyScope,
 ): ClusterSurvey {
   const names = new Set(hosts.flatMap(({ candidates }) => candidates));
-  for (const name of hosts.flatMap(({ slurm }) => [...slurm.keys()]))
-    if (hosts.some(({ accounts }) => accounts.has(name))) names.add(name);
   const found = findKeys(hosts, gatewayKeys);
   const people = [...names].sort().map((name): SurveyedPerson => {
     const subject = subjectOf(name, { hosts, manager, found });

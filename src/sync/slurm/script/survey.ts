@@ -62,15 +62,19 @@ survey_directory() {
       OFS='\t' s=members "$T/memberships" s=local "$T/groups" s= -
 }
 
-# Those who may be people, as name, number, group and home.
+# Those who may be people and are not ours yet, as name, number, group and home.
 list_people() {
   local least
   least=$(awk '$1 == "UID_MIN" && $2 ~ /^[0-9]+$/ { print $2 }' /etc/login.defs 2> /dev/null)
   [ -n "$least" ] || least=1000
+  cat "$people" > "$T/ours" 2> /dev/null
   awk -F '\t' '
+    s == "ours" { ours[$1]; next }
+    $3 in ours || $6 ~ /^Andromeda,,,,/ { next }
     $2 == "directory" || ($4 == 0 && $3 != "root") || ($4 >= least && $4 != 65534) || ($4 >= 500 && $7 ~ /^\/home\// && $8 !~ /(nologin|false)$/) {
-      print $3, $4, $5, $7 }' OFS='\t' least=$least "$T/accounts" > "$T/people"
+      print $3, $4, $5, $7 }' OFS='\t' least=$least s=ours "$T/ours" s= "$T/accounts" > "$T/people"
   sed "s/^\([^$tab]*\).*/candidate$tab\1/" "$T/people"
+  [ ! -s "$T/ours" ] || emit notice other "$(awk 'END { print NR }' "$T/ours") accounts are Andromeda's already, and not in this survey"
 }
 
 survey_homes() {
