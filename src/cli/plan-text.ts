@@ -67,7 +67,7 @@ function onClusterOfMembers(effect: MemberPlan['clusters'][number]): string {
 }
 
 function onCluster(restart: Business['LabRestart'] & { once_keyed?: string[] }): string {
-  const { removed, rollout, restarts, ended_jobs: jobs, other_jobs: more = 0 } = restart;
+  const { removed, rollout, restarts, ended_jobs: jobs, other_jobs: more = 0, direct } = restart;
   const { once_keyed: later = [] } = restart;
   const added = restart.added.filter((username) => !later.includes(username));
   const when = later.length > 0 && added.length + removed.length === 0 ? ' then' : '';
@@ -86,6 +86,10 @@ function onCluster(restart: Business['LabRestart'] & { once_keyed?: string[] }):
     );
   if (restart.unknown_jobs) lines.push('  Running jobs may end: which run is not known at the moment.');
   if (!endsJobs(restart)) lines.push('  No running job ends.');
+  if (direct && direct.people.length > 0)
+    lines.push(
+      `  Log in past the gateway until ${direct.until}, also with keys revoked here: ${visibleLine(direct.people.join(', '))}.`,
+    );
   return lines.join('\n');
 }
 

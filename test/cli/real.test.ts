@@ -124,8 +124,8 @@ test('admin cluster adds and releases; a cluster is a name, an ID or the beginni
   const added = await prints(
     'cluster add gamma --organization=physics --scheduler=kubernetes --site-id=room-1 --site-name=Room --simulated=2x8',
     [
-      'NAME  ORGANIZATION  SCHEDULER  STATE  SITE  DRIVERS  ACCESS  OBSERVED  ID  FAILURE',
-      'gamma  physics  kubernetes  provisioning  room-1  simulated  -  -  ID  -',
+      'NAME  ORGANIZATION  SCHEDULER  STATE  SITE  DRIVERS  ACCESS  OBSERVED  ID  DIRECT  FAILURE',
+      'gamma  physics  kubernetes  provisioning  room-1  simulated  -  -  ID  -  -',
     ],
   );
   const [id = ''] = /[0-9a-f-]{36}/.exec(added) ?? [];

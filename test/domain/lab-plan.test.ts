@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Lab, LabMember } from '../../src/domain/clusters/lab.ts';
+import { checkLab, type Lab, type LabMember } from '../../src/domain/clusters/lab.ts';
 import { planLab } from '../../src/domain/clusters/lab-plan.ts';
 
 const now = Date.parse('2026-01-01T00:00:00Z');
@@ -256,4 +256,61 @@ test('a plan names what changes of the Slurm account, value by value', () => {
   const hostile = { accounting: { grpTres: { 'gpu=1 x': 1 } } };
   assert.throws(() => planned(before, hostile), /no resource of Slurm/);
   assert.doesNotMatch(planned({}, { trialNode: 'a1' }), /Slurm account/);
+});
+
+test('a date of direct logins that is none, has passed or is more than a year away is refused; one that was set stays', () => {
+  const host = { host: '10.0.0.5', hostKey: 'ssh-ed25519 AAAA' };
+  const manage = { identityFile: '/etc/andromeda/manage' };
+  const withDirect = (direct?: { until: string; services?: string[] }): Lab => {
+    const slurm = {
+      login: [{ name: 'login1', ...host }],
+      controller: host,
+      manage,
+      ...(direct && { direct }),
+    };
+    return { clusters: [{ name: 'beta', organization: 'physics', scheduler: 'sunk', slurm }] };
+  };
+  const from = (direct?: { until: string }) => ({
+    ...current,
+    clusters: [...(current.clusters ?? []), ...(withDirect(direct).clusters ?? [])],
+  });
+  const refusals = [
+    ['tomorrow', 'Cluster beta: direct.until is "tomorrow", which is no date such as 2027-01-31.'],
+    ['2026-02-30', 'Cluster beta: direct.until is "2026-02-30", which is no date such as 2027-01-31.'],
+    ['2026-1-31', 'Cluster beta: direct.until is "2026-1-31", which is no date such as 2027-01-31.'],
+    ['2025-12-31', 'Cluster beta: direct.until is 2025-12-31, which has passed.'],
+    [
+      '2027-01-03',
+      'Cluster beta: direct.until is 2027-01-03, more than a year away: take an earlier day, it can be moved later.',
+    ],
+  ] as const;
+  for (const [until, message] of refusals) {
+    const plan = () => {
+      checkLab(withDirect({ until }));
+      planLab(current, withDirect({ until }), { prune: false, now });
+    };
+    assert.throws(plan, { message }, until);
+    assert.throws(
+      () => {
+        checkLab(withDirect({ until }));
+        planLab(from({ until: '2026-03-01' }), withDirect({ until }), { prune: false, now });
+      },
+      { message },
+    );
+  }
+  for (const name of ['root', 'a b', '../x', 'x:y', ''])
+    assert.throws(
+      () => checkLab(withDirect({ until: '2026-03-01', services: [name] })),
+      /which cannot be a service/,
+    );
+  for (const until of ['2026-01-01', '2027-01-02']) {
+    const said = lines(withDirect({ until, services: ['backup'] }), false, from());
+    assert.match(
+      said.join(),
+      new RegExp(`direct logins until ${until} of people who .* revoked here, backup for good$`),
+    );
+  }
+  // A file that was in force before its day passed can be applied again.
+  assert.deepEqual(lines(withDirect({ until: '2025-12-31' }), false, from({ until: '2025-12-31' })), []);
+  assert.match(lines(withDirect(), false, from({ until: '2026-03-01' })).join(), /direct logins end$/);
 });

@@ -70,6 +70,7 @@ export function driverOf(
     settings: lab.settings({ rollout: 'live', ...changes }),
     dataDir: `${lab.directory}/data/${id}`,
     ...{ fence, last },
+    gateway: { hostname: 'gw.example.org', port: 2222, url: 'https://lab.example.org' },
     endSessions: (loginNode) => ended.push(loginNode),
     log,
   });

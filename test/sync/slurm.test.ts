@@ -503,6 +503,7 @@ test('a login node on this machine is down once its sshd, which no script goes b
   const driver = createSlurmDriver({
     name: 'alpha',
     organization: 'physics',
+    gateway: { hostname: '127.0.0.1', port: 22, url: 'http://127.0.0.1' },
     clusterId: '7b6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50',
     dataDir: directory.path,
     settings: { login: [login], controller: { local: true }, configFile: '/nowhere/slurm.conf' },
@@ -538,6 +539,7 @@ test('many compute nodes that hang hold up no login node', async () => {
   const cluster = new SlurmCluster({
     name: 'alpha',
     organization: 'physics',
+    gateway: { hostname: '127.0.0.1', port: 22, url: 'http://127.0.0.1' },
     clusterId: '7b6f1f0e-3c39-4a8e-9a55-0d1c2b3a4f50',
     dataDir: directory.path,
     settings: { ...settings, manage: { ...settings.manage, identityFile: join(directory.path, 'key') } },

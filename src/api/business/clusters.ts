@@ -23,8 +23,10 @@ import { invalidState, notFound } from '../../domain/error.ts';
 import type { SidePasses } from '../../domain/installation-state.ts';
 import { homeOf } from '../../domain/people/person.ts';
 import { present, snakeCased } from '../../domain/present.ts';
-import { findAccessList, readAccessList } from '../../store/access/access-lists.ts';
+import { checkDirectDate } from '../../domain/slurm/direct.ts';
+import { findAccessList, listAccessListUsers, readAccessList } from '../../store/access/access-lists.ts';
 import { markHandBack } from '../../store/access/adopted-accounts.ts';
+import { findDirectLogins } from '../../store/access/direct-logins.ts';
 import { abandonRelease } from '../../store/clusters/cluster-sides.ts';
 import {
   createCluster,
@@ -176,6 +178,7 @@ export const operatorListClusters = staffReads<'operatorListClusters'>(
 export const operatorCreateCluster = operatorWrites('operatorCreateCluster', (deps, request) => {
   const body = clusterOf(request.body);
   checkLab({ clusters: [body] });
+  checkDirectDate(body, undefined, request.now);
   checkHostSettings(deps.hostRules, body, undefined);
   return {
     meaning: [body],
@@ -231,6 +234,7 @@ async function operatorClusterBody(
     listSideStates(db, cluster),
   ]);
   const report = mergeSides(sides, now);
+  const users = cluster.driver.slurm?.direct && (await listAccessListUsers(db, cluster.id));
   return {
     cluster: clusterBody(cluster),
     name: cluster.name,
@@ -249,6 +253,7 @@ async function operatorClusterBody(
     sides: sides.map((state) => sideBody(state, now, passesOf(cluster.id, state.side))),
     observed_at: report.observedAt === undefined ? null : toTime(report.observedAt),
     failure: report.failure,
+    ...present({ direct: users && (await findDirectLogins(db, cluster, users, now)) }),
   };
 }
 

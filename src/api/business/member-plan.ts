@@ -7,10 +7,12 @@ import { DomainError, TooManyRequests } from '../../domain/error.ts';
 import { memberRole } from '../../domain/kubernetes/bindings.ts';
 import { foldEmail } from '../../domain/people/person.ts';
 import { present } from '../../domain/present.ts';
+import type { DirectLogins } from '../../domain/slurm/direct.ts';
 import { restartPlan } from '../../domain/slurm/restart-plan.ts';
 import { rolloutForPeople, type SlurmRollout } from '../../domain/slurm/settings.ts';
 import { createRateLimiter } from '../../lib/limits.ts';
 import { findWantedUser, listWantedUsers } from '../../store/access/access-list-users.ts';
+import { findDirectLogins } from '../../store/access/direct-logins.ts';
 import { listGivenNumbers } from '../../store/access/numbers.ts';
 import { listAllClusters, listOrganizationClusters } from '../../store/clusters/clusters.ts';
 import { findObservation } from '../../store/clusters/observations.ts';
@@ -320,6 +322,7 @@ interface SlurmCluster {
   name: string;
   rollout: SlurmRollout;
   accounts: LoginAccount[];
+  direct?: DirectLogins | undefined;
 }
 
 /**
@@ -350,27 +353,31 @@ async function restartOf(
     ended_jobs: jobs.map(({ id, user, name, machines }) => ({ id, user, name, machines: [...machines] })),
     ...present({ other_jobs: (isAll && report?.moreJobs?.running) || undefined }),
     ...(report && !report.runningJobs && { unknown_jobs: true as const }),
+    ...present({ direct: stays?.direct }),
   };
 }
 
 type Restart = Awaited<ReturnType<typeof restartOf>>;
 
 export async function listSlurmAccounts({ db, now }: Tx): Promise<SlurmCluster[]> {
-  const lists = new Map<string, LoginAccount[]>();
+  const lists = new Map<string, { users: AccessListUser[]; accounts: LoginAccount[] }>();
   const clusters: SlurmCluster[] = [];
   for (const { id, name, state, scheduler, driver, organizationId } of await listAllClusters(db)) {
     if (scheduler !== 'sunk' || !isInService({ state })) continue;
-    let accounts = lists.get(organizationId);
-    if (!accounts) {
+    let list = lists.get(organizationId);
+    if (!list) {
       const users = await listWantedUsers(db, organizationId, now);
       const given = await listGivenNumbers(db, organizationId);
-      accounts = users.map(({ userId, username, desiredLoginState: loginState }) => {
+      const accounts = users.map(({ userId, username, desiredLoginState: loginState }): LoginAccount => {
         return { username, loginState, ...(given.has(userId) && { isAdopted: true }) };
       });
-      lists.set(organizationId, accounts);
+      list = { users, accounts };
+      lists.set(organizationId, list);
     }
+    const { users, accounts } = list;
     const own = driver.slurm?.adopt ? accounts : accounts.map(({ isAdopted: _, ...account }) => account);
-    clusters.push({ id, name, rollout: rolloutForPeople(driver.slurm), accounts: own });
+    const direct = await findDirectLogins(db, { id, organizationId, driver }, users, now);
+    clusters.push({ id, name, rollout: rolloutForPeople(driver.slurm), accounts: own, direct });
   }
   return clusters;
 }

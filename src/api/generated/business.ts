@@ -2315,6 +2315,16 @@ export interface components {
             observed_at: components["schemas"]["Time"] | null;
             /** @description What a person must mend there */
             failure: string | null;
+            direct?: components["schemas"]["DirectLogins"];
+        };
+        /** @description Who logs in to the login nodes past the gateway, which a revoked key does not end */
+        DirectLogins: {
+            /** @description The last day of the people */
+            until: string;
+            /** @description Login names of those whom the gateway has not met yet; none after that day */
+            people: string[];
+            /** @description Accounts that stay */
+            services: string[];
         };
         OperatorClusterSide: {
             /** @enum {string} */
@@ -2854,6 +2864,13 @@ export interface components {
              * @enum {string}
              */
             rollout?: "restart" | "live";
+            /** @description People whom the gateway has not met yet log in to the login nodes past it, with their own keys */
+            direct?: {
+                /** @description The last day, in UTC, such as 2027-01-31 */
+                until: string;
+                /** @description Accounts of the site that keep their keys for good */
+                services?: string[];
+            };
             /** @description Shell commands that run on the host itself, with the name of the Slurm node for {name} */
             commands?: {
                 restartLogin?: string;
@@ -3101,6 +3118,7 @@ export interface components {
              * @enum {boolean}
              */
             unknown_jobs?: true;
+            direct?: components["schemas"]["DirectLogins"];
         };
         /** Format: date-time */
         Time: string;

@@ -9,7 +9,7 @@ import { machineTable } from '../everyday/clusters.ts';
 import { CliError, exitStatus, failure, usage } from '../exit.ts';
 import { formatYaml, parseYaml, readInput, readYaml } from '../files.ts';
 import type { Business, Reader } from '../net/api.ts';
-import { type Answer, printer, printMessage } from '../output.ts';
+import { type Answer, listed, printer, printMessage } from '../output.ts';
 import { describePlan, isDestructive } from '../plan-text.ts';
 import { changesOne, lists, type Noun, optional, reads, required, writes, yesFlag } from '../verb.ts';
 import { surveyVerb } from './survey.ts';
@@ -187,6 +187,7 @@ const clusters = printer<Cluster>(
     ACCESS: (row) => row.access_list?.state,
     OBSERVED: (row) => row.observed_at,
     ID: ({ cluster }) => cluster.id,
+    DIRECT: ({ direct }) => direct && `${listed(direct.people) || 'none'} until ${direct.until}`,
     FAILURE: (row) => row.failure,
   },
   'There are no clusters.',

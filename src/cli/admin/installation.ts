@@ -36,9 +36,11 @@ interface SshdNeeds {
   publicKeys: readonly string[];
   from: string;
   manage?: string;
+  /** A cluster lets people log in directly for some time. */
+  hasDirect: boolean;
 }
 
-function sshdLines({ publicKeys, from, manage }: SshdNeeds): string {
+export function sshdLines({ publicKeys, from, manage, hasDirect }: SshdNeeds): string {
   return `# What Andromeda needs of sshd on a login node. Keep this as /etc/ssh/sshd_config.d/10-andromeda.conf and ${publicKeys.length > 1 ? 'these lines' : 'this line'}
 # as ${keyFile} (owned by root, mode 644):
 #
@@ -54,8 +56,9 @@ MaxStartups 1000:30:2000
 ${manage === undefined ? '' : managing(manage, from)}
 Match Address ${from}
     # The gateway has checked the person's own key; here its key alone opens the accounts, and no password does.
-    # There is no certificate authority to trust: TrustedUserCAKeys is not used.
     AuthorizedKeysFile ${keyFile}
+    AuthorizedKeysCommand none
+    TrustedUserCAKeys none
     AuthenticationMethods publickey
     PermitRootLogin no
     # People forward ports of the login node's loopback; what the gateway refuses is refused here once more.
@@ -68,12 +71,21 @@ Match Address ${from}
     # One connection of the gateway is one of a person, who may open many sessions on it.
     MaxSessions 512
 
-# Everyone else's own keys open nothing. Add accounts of your own that are to keep theirs, as ",!ubuntu".
+# Everyone else's own keys open nothing, nor does a password or a certificate. Add accounts of your own that are to keep theirs, as ",!ubuntu".
 Match User *,!root${manage === undefined || manage === 'root' ? '' : `,!${manage}`}
     AuthorizedKeysFile none
+${hasDirect ? direct : '    AuthorizedKeysCommand none'}
+    TrustedUserCAKeys none
+    AuthenticationMethods publickey
 
 Match all`;
 }
+
+/** sshd runs this at each login: so the list of people is in force without a reload, and lets no one in where it is missing. */
+const direct = `    # But for people on the list that Andromeda keeps here, until its last day. What follows %h is where people have
+    # their keys on this machine, as its AuthorizedKeysFile has it; with sssd's: -- /usr/bin/sss_ssh_authorizedkeys %u
+    AuthorizedKeysCommand /bin/sh /etc/ssh/andromeda-direct/keys %u %h .ssh/authorized_keys
+    AuthorizedKeysCommandUser root`;
 
 /** Goes before the lines for people, as sshd uses the first match: the gateway's key must not open this account. */
 function managing(user: string, from: string): string {
@@ -123,7 +135,9 @@ export const gateway: Noun = {
         if (manage !== undefined && !/^[A-Za-z_][A-Za-z0-9._-]{0,31}$/.test(manage))
           throw usage(`'${manage}' is not the name of an account.`);
         const keys = publicKeys(await api.get('/operator/gateway')).map(visibleLine);
-        const text = sshdLines({ publicKeys: keys, from, ...(manage && { manage }) });
+        const { clusters } = await api.get('/operator/clusters');
+        const hasDirect = clusters.some(({ direct }) => direct !== undefined);
+        const text = sshdLines({ publicKeys: keys, from, hasDirect, ...(manage && { manage }) });
         return { json: { sshd_config: text }, text };
       },
     }),

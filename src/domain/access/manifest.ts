@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto';
 import type { ManifestGroup } from '../organizations/membership.ts';
 import type { SlurmConfiguration } from '../slurm/configuration.ts';
+import type { DirectLogins } from '../slurm/direct.ts';
 import type { Hop } from '../slurm/hop.ts';
 import { effectivePermissions, type Role } from './permission.ts';
 
@@ -26,6 +27,7 @@ export interface Manifest {
   /** Adopted accounts of people who have none now: a host may still have such an account, and know nothing of it. */
   former?: readonly FormerAccount[];
   groups?: readonly ManifestGroup[];
+  direct?: DirectLogins;
 }
 
 export type FormerAccount = Pick<ManifestAccount, 'username' | 'uid' | 'gid'>;
@@ -370,19 +372,16 @@ export interface Delivery {
 }
 
 export function accessListState(delivery: Delivery): AccessListState {
-  const { generation, observation } = delivery;
+  const { observation } = delivery;
   if (!observation) return 'accepted';
   if (!isRecent(observation.observedAt, delivery.now)) return 'stale';
   if (observation.failure !== null) return 'failed';
-  return isEverywhere(observation, generation) ? 'converged' : 'accepted';
+  return isEverywhere(delivery) ? 'converged' : 'accepted';
 }
 
 /** True if the list is in force on every host; on a host with an older list, removed people may still have processes. */
-function isEverywhere(
-  { manifestGeneration, waiting }: NonNullable<Delivery['observation']>,
-  generation: number,
-): boolean {
-  return manifestGeneration >= generation && waiting.length === 0;
+function isEverywhere({ observation, generation }: Delivery): boolean {
+  return (observation?.manifestGeneration ?? -1) >= generation && observation?.waiting.length === 0;
 }
 
 /** The state in the cluster's own last report of the list; null before the first. */
@@ -390,7 +389,7 @@ export function observationState(delivery: Delivery): 'pending' | 'converged' | 
   const { observation } = delivery;
   if (!observation) return null;
   if (observation.failure !== null) return 'failed';
-  return isEverywhere(observation, delivery.generation) ? 'converged' : 'pending';
+  return isEverywhere(delivery) ? 'converged' : 'pending';
 }
 
 /** True while a report of `observedAt` is recent enough to rely on. */

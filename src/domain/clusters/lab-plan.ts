@@ -8,7 +8,8 @@ import { invalidRequest, invalidState } from '../error.ts';
 import { foldEmail } from '../people/person.ts';
 import { present } from '../present.ts';
 import { accountingChange } from '../slurm/accounting.ts';
-import { restartsForPeople } from '../slurm/settings.ts';
+import { checkDirectDate, directChange } from '../slurm/direct.ts';
+import { restartsForPeople, type SlurmSettings } from '../slurm/settings.ts';
 import {
   checkDriver,
   grantName,
@@ -53,7 +54,7 @@ export function planLab(current: Lab, wanted: Lab, options: PlanOptions): LabSte
     ...organizations(current, wanted),
     ...members(current, wanted),
     ...teams(current, wanted),
-    ...clusters(current, wanted),
+    ...clusters(current, wanted, options.now),
     ...grants(current, wanted, options.now),
   ];
   return options.prune ? [...steps, ...removals(current, wanted)] : steps;
@@ -206,7 +207,7 @@ function grantable(role: Role, permissions: LabMember['permissions']): LabMember
   return role === 'member' ? permissions : undefined;
 }
 
-function clusters(current: Lab, wanted: Lab): LabStep[] {
+function clusters(current: Lab, wanted: Lab, now: number): LabStep[] {
   const known = new Map(
     (current.clusters ?? []).map((one) => [one.name, { reservedNodes: 0, links: [], ...one }]),
   );
@@ -224,12 +225,12 @@ function clusters(current: Lab, wanted: Lab): LabStep[] {
     }
     const before = known.get(name);
     const common = { kind: 'cluster' as const, name };
+    checkDirectDate(cluster, before?.slurm?.direct, now);
     if (!before) {
       const details = joinDetails(
         cluster.scheduler && `scheduler ${cluster.scheduler}`,
         `organization ${organization}`,
-        restartsForPeople(cluster.slurm),
-        accountingChange(undefined, cluster.slurm?.accounting),
+        ...(cluster.slurm ? slurmChanges(undefined, cluster.slurm) : []),
       );
       return [{ action: 'create', ...common, details, cluster }];
     }
@@ -249,11 +250,18 @@ function clusters(current: Lab, wanted: Lab): LabStep[] {
     checkDriver({ ...before, ...changed });
     const details = joinDetails(
       `new settings: ${Object.keys(changed).join(', ')}`,
-      restartsForPeople(changed.slurm),
-      changed.slurm && accountingChange(before.slurm?.accounting, changed.slurm.accounting),
+      ...(changed.slurm ? slurmChanges(before.slurm, changed.slurm) : []),
     );
     return [{ action: 'update', ...common, details, cluster: { name, ...changed } }];
   });
+}
+
+function slurmChanges(before: SlurmSettings | undefined, wanted: SlurmSettings) {
+  return [
+    restartsForPeople(wanted),
+    accountingChange(before?.accounting, wanted.accounting),
+    directChange(before?.direct, wanted.direct),
+  ];
 }
 
 function grants(current: Lab, wanted: Lab, now: number): LabStep[] {

@@ -7,6 +7,7 @@ import { DomainError, invalidRequest } from '../error.ts';
 import { isUuid } from '../id.ts';
 import { checkKubernetesSettings, type KubernetesSettings } from '../kubernetes/settings.ts';
 import { foldEmail, isUsername, type StaffKey } from '../people/person.ts';
+import { checkDirect } from '../slurm/direct.ts';
 import { checkSlurmSettings, type SlurmSettings } from '../slurm/settings.ts';
 import { isTime } from '../units.ts';
 
@@ -232,6 +233,7 @@ export function checkDriver({ name, scheduler, simulated, slurm, kubernetes }: L
       throw invalidRequest(`Cluster ${name} has a slurm section, so that its scheduler is slurm.`);
     }
     checkSlurmSettings(name, slurm);
+    if (slurm.direct) checkDirect(name, slurm.direct);
   }
   if (kubernetes) {
     if (scheduler === 'sunk' && !slurm) {

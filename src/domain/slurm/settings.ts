@@ -3,6 +3,7 @@ import type { LoginMode } from '../access/manifest.ts';
 import { invalidRequest } from '../error.ts';
 import { present } from '../present.ts';
 import type { SlurmAccounting } from './accounting.ts';
+import type { SlurmDirect } from './direct.ts';
 import { faultOfVia, type Via } from './hop.ts';
 
 /** A host and its SSH address. With `local`, it is the host that this service runs on. */
@@ -48,6 +49,8 @@ export interface SlurmSettings {
   adoptPrivileged?: string[];
   /** `live`: only unavoidable restarts. Absent: `restart`, as the contract says. */
   rollout?: SlurmRollout;
+  /** Who logs in to the login nodes past the gateway, while the lab moves in. */
+  direct?: SlurmDirect;
   /** The file server that makes homes, in `path`; absent: each host makes them in /home. */
   homes?: SlurmHost & { path: string };
   /**

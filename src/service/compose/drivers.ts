@@ -74,6 +74,7 @@ export async function createSlurmSide(cluster: Cluster, lead: Lead, deps: Driver
     knownHosts: secrets && sharedKnownHosts(secrets, cluster.id, lead.store),
     fence: lead.token,
     requireTime: lead.requireTime,
+    gateway: { ...config.gateway, url: config.console?.url ?? `${config.platform.url}/download` },
     // Every server must know which hosts Andromeda has changed.
     record: await peers.forOthers(() => openHostRecord(lead.store, cluster.id)),
     endSessions,

@@ -12,12 +12,14 @@ import type {
 import type { Cluster } from '../../domain/clusters/cluster.ts';
 import type { LabCluster } from '../../domain/clusters/lab.ts';
 import { homeOf } from '../../domain/people/person.ts';
+import { present } from '../../domain/present.ts';
 import { findSchedulerState } from '../clusters/slurm-configurations.ts';
 import type { Reader, Store } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';
 import { findRow, inCamelCase, updateRows } from '../engine/rows.ts';
 import { toTime } from '../engine/time.ts';
 import { raiseVersion } from './access-list-users.ts';
+import { findDirectLogins } from './direct-logins.ts';
 import { allocateNumbers } from './numbers.ts';
 import { listGroups } from './teams.ts';
 
@@ -139,7 +141,10 @@ export async function findManifest(store: Store, clusterId: string): Promise<Man
       .executeTakeFirstOrThrow();
     const users = await listAccessListUsers(db, clusterId);
     const usernames = users.map(({ username }) => username);
-    const { adopt = false } = (JSON.parse(driver) as LabCluster).slurm ?? {};
+    const settings = JSON.parse(driver) as Pick<LabCluster, 'slurm'>;
+    const { adopt = false } = settings.slurm ?? {};
+    const cluster = { id: clusterId, organizationId: org_id, driver: settings };
+    const direct = await findDirectLogins(db, cluster, users, store.lapses.now());
     return {
       clusterId,
       generation: list.generation,
@@ -148,6 +153,7 @@ export async function findManifest(store: Store, clusterId: string): Promise<Man
       listVersion: version,
       accounts: users.map((user) => accountOf(user, adopt)),
       groups: await listGroups(db, org_id, usernames),
+      ...present({ direct }),
     };
   });
 }

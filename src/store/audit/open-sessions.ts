@@ -4,6 +4,7 @@
  */
 import type { SshSession } from '../../domain/access/ssh-session.ts';
 import type { SessionEntry } from '../../domain/audit/audit.ts';
+import { noteGatewayLogin } from '../access/direct-logins.ts';
 import { findObservation } from '../clusters/observations.ts';
 import type { Reader, Store, Tx } from '../engine/index.ts';
 import { deleteUpTo, findRow, listRows, updateRows } from '../engine/rows.ts';
@@ -193,6 +194,7 @@ async function append(tx: Tx, entry: SessionEntry): Promise<void> {
   if (!entry.operation.startsWith('ssh.session.')) return;
   if (entry.subjectUserId) tx.changed({ kind: 'sessions', userId: entry.subjectUserId });
   if (entry.operation === 'ssh.session.opened') {
+    if (entry.session) await noteGatewayLogin(tx, entry.session);
     const session = entry.session && (await withConfirmedJob(tx.db, entry.session));
     const opened = JSON.stringify({ ...entry, ...(session && { session }) });
     const row = { id: entry.target, entry: opened, server_id: tx.server.id };

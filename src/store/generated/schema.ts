@@ -559,6 +559,12 @@ export interface Schema {
     /** JSON; "host:port", each once. */
     forwards: string;
   };
+  /** People who have logged in to a cluster through the gateway, and when first. */
+  gateway_logins: {
+    cluster_id: string;
+    user_id: string;
+    first_at: string;
+  };
   /** A revoked key that a cluster has or had: the list version without it, and when the cluster first reported that version. */
   key_drops: {
     cluster_id: string;

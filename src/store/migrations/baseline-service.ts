@@ -253,6 +253,14 @@ create index ssh_sessions_of on ssh_sessions (user_id, seq);
 create index ssh_sessions_on on ssh_sessions (cluster_id, seq);
 create index ssh_sessions_from on ssh_sessions (remote_address, seq);
 
+-- People who have logged in to a cluster through the gateway, and when first.
+create table gateway_logins (
+  cluster_id text not null references clusters (id),
+  user_id text not null references users (id),
+  first_at text not null,
+  primary key (cluster_id, user_id)
+);
+
 -- A revoked key that a cluster has or had: the list version without it, and when the cluster first reported
 -- that version.
 create table key_drops (

@@ -9,6 +9,7 @@ import { patienceMs, type SlurmCluster, type WaitOptions } from './cluster.ts';
 import {
   accountRows,
   configurationRows,
+  directRows,
   formerRows,
   groupRows,
   isForSlurmd,
@@ -313,6 +314,7 @@ function applyRows(pass: ApplyRun, host: Host, facts: Facts, configuration: 'app
     ...accountRows(accounts, settings, host),
     ...formerRows(former, settings),
     ...groupRows(pass.manifest),
+    ...(host.roles.has('login') ? directRows(pass.manifest, pass.cluster.options.gateway) : []),
     ...(host.roles.has('controller') ? limitRows(settings, accounts) : []),
     ...scriptRows(slurmConfiguration),
     ...site.map(([kind, value]): Row => ['site', kind, value]),

@@ -8,7 +8,7 @@ import type { SlurmReport } from '../../domain/access/manifest.ts';
 import type { SlurmSettings } from '../../domain/slurm/settings.ts';
 import type { Logger } from '../../lib/log.ts';
 import { createQueue } from '../loop/queue.ts';
-import { hostRows, type ScriptScope } from './desired.ts';
+import { type Gateway, hostRows, type ScriptScope } from './desired.ts';
 import { type Facts, type KnownLogins, type ManifestVersion, readFacts } from './facts.ts';
 import { createHostRecord, type HostRecord, type LeftHost } from './host-record.ts';
 import { type Host, hostsOf, isInFront, type LoginNode, loginNodesOf, nameOf } from './hosts.ts';
@@ -18,6 +18,7 @@ import { createShell, HostError, type Shell } from './shell.ts';
 
 export interface SlurmOptions extends ScriptScope {
   name: string;
+  gateway: Gateway;
   dataDir: string;
   /** The record of hosts that have something of ours; a file in `dataDir` when left out. */
   record?: HostRecord | undefined;

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto';
 import type { FormerAccount, Manifest, ManifestAccount } from '../../domain/access/manifest.ts';
 import { limitsOf, type SlurmLimits } from '../../domain/slurm/accounting.ts';
 import type { SlurmConfiguration } from '../../domain/slurm/configuration.ts';
+import { sshPort } from '../../domain/slurm/hop.ts';
 import { type RestartPlan, restartPlan } from '../../domain/slurm/restart-plan.ts';
 import {
   defaultSlurmCommands,
@@ -151,6 +152,25 @@ export function configurationRows(settings: SlurmSettings, configuration: SlurmC
     ...fileRows('etc', configuration.controllerEtc),
     ...fileRows('start', { login: configuration.loginS6Packages, compute: configuration.computeS6Packages }),
     ...Object.entries(fieldDigests(configuration)).map(([name, digest]): Row => ['field', name, digest]),
+  ];
+}
+
+/** The gateway's address, as people log in to it, and the page on which they register a key. */
+export interface Gateway {
+  hostname: string;
+  port: number;
+  url: string;
+}
+
+/** The list of direct logins: name, last day, and what the person is to do from now on. */
+export function directRows({ clusterId, direct }: Manifest, { hostname, port, url }: Gateway): Row[] {
+  const { until = '', people = [], services = [] } = direct ?? {};
+  const at = port === sshPort ? '' : `-p ${port} `;
+  const say = (name: string) =>
+    `Direct logins end after ${until}. From now on register an SSH key at ${url} and use: ssh ${at}${clusterId}.${name}@${hostname}`;
+  return [
+    ...people.map((name): Row => ['direct', name, until, say(name)]),
+    ...services.map((name): Row => ['direct', name, 'always']),
   ];
 }
 

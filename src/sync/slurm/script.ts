@@ -3,6 +3,7 @@ import { accounting } from './script/accounting.ts';
 import { accounts } from './script/accounts.ts';
 import { adoption } from './script/adoption.ts';
 import { configuration } from './script/configuration.ts';
+import { direct } from './script/direct.ts';
 import { directory } from './script/directory.ts';
 import { groups } from './script/groups.ts';
 import { main } from './script/main.ts';
@@ -14,7 +15,7 @@ import { survey } from './script/survey.ts';
 export type Row = readonly [kind: string, ...fields: (string | number)[]];
 
 const parts = [
-  ...[prelude, accounts, adoption, directory, groups],
+  ...[prelude, direct, accounts, adoption, directory, groups],
   ...[accounting, configuration, restart, main],
 ];
 const program = parts.join('');

@@ -148,6 +148,11 @@ function Progress({ of: row }: { of: SideRow }) {
   return (
     <div className="progress">
       <Strip of={`side/${cluster.cluster.id}/${side.side}`} steps={stepsOf(row)} missing={missingOf(row)} />
+      {row.list && cluster.direct && cluster.direct.people.length > 0 && (
+        <p className="small soft">
+          {`Log in directly until ${cluster.direct.until}: ${cluster.direct.people.join(', ')}`}
+        </p>
+      )}
       {isTriedAgain(row) && side.next_try_at !== null && (
         <p className="small soft">
           Next try <NextTry at={side.next_try_at} />

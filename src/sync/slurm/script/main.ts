@@ -61,6 +61,7 @@ observe_accounts() {
 }
 
 observe_files() {
+  [ ! -f "$S/direct.sums" ] || differs "$S/direct.sums" direct_sums
   [ -d "$S/blocks" ] && [ -f "$conf" ] && for part in $parts; do
     [ -f "$S/blocks/$part" ] || continue
     ! is_others || [ -s "$S/blocks/$part" ] || continue
@@ -155,6 +156,7 @@ owe_rows() { rows owe | awk -F '\t' -v why="$1" '$1 == why { print $2 }' > "$T/o
 apply_host() {
   lock_host
   refused=''
+  apply_direct
   # What restarts is noted before anything changes, so that it is not forgotten when we are cut off.
   owe_all accounts
   ! has_row role compute || apply_scripts
@@ -182,7 +184,7 @@ apply_host() {
 
 # Not with an account that could not be made: then all of it is tried again.
 note_version() {
-  case $failed in *' account '* | *' group '* | *' home '* | *' process '*) return 0 ;; esac
+  case $failed in *' direct '* | *' account '* | *' group '* | *' home '* | *' process '*) return 0 ;; esac
   local generation list_version configuration
   IFS="$tab" read -r generation list_version configuration < "$T/row.version"
   [ -z "$refused" ] || configuration=$(configuration_of settled)
@@ -217,6 +219,7 @@ release_host() {
   [ -d "$S" ] || [ -s "$T/ours" ] || return 0
   lock_host
   refused=''
+  remove_direct
   apply_groups
   leave_adopted
   apply_accounts
