@@ -1,6 +1,7 @@
 /** The numbers of people whom a cluster has from the site's directory, and the hosts on which they cannot log in. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { parseSshPublicKey } from '../../src/domain/access/ssh-key.ts';
 import type { Lab } from '../../src/domain/clusters/lab.ts';
 import { findPersonOnCluster } from '../../src/store/access/access-facts.ts';
 import { updateListedUsers } from '../../src/store/access/access-list-users.ts';
@@ -8,6 +9,8 @@ import { createAccessList, findManifest, keepNumbers } from '../../src/store/acc
 import { listDrivenClusters } from '../../src/store/clusters/clusters.ts';
 import { recordSlurmReport } from '../../src/store/clusters/observations.ts';
 import { updateRows } from '../../src/store/engine/rows.ts';
+import { createSshKey } from '../../src/store/people/ssh-keys.ts';
+import { newPublicKey } from '../support/ssh-keys.ts';
 import { openTestStore, slurmReport, userId } from '../support/store.ts';
 
 const accounts = 'directory' as const;
@@ -95,4 +98,30 @@ test('a person reads which host cannot have their account, and since when', asyn
   const waiting = async (id: string) => (await findPersonOnCluster(store, cluster.id, id))?.waiting;
   assert.deepEqual(await waiting(a), [{ ...blocked[0], since: '2026-11-28T12:00:00.000Z' }]);
   assert.deepEqual(await waiting(b), []);
+});
+
+test('a person whose number is not known yet has an account on no cluster of the organization', async () => {
+  const beta = { name: 'beta', organization: 'x', scheduler: 'sunk' as const };
+  const simulated = { computeNodes: 1, gpusPerNode: 1 };
+  const clusters = [...(lab.clusters ?? []), { ...beta, simulated }];
+  await using store = await openTestStore({ ...lab, clusters });
+  const a = await userId(store, 'a@x.example');
+  const key = parseSshPublicKey(newPublicKey());
+  await store.write((tx) => createSshKey(tx, { userId: a, key, commandId: 'c' }));
+  const driven = await listDrivenClusters(store.read);
+  const other = driven.find(({ name }) => name === 'beta');
+  assert.ok(other);
+  await updateListedUsers(store, other.organizationId);
+  for (const cluster of driven) await createAccessList(store, cluster);
+  const has = async () => {
+    const manifest = await findManifest(store, other.id);
+    const { generation: manifestGeneration = 0, listVersion = 0, accounts = [] } = manifest ?? {};
+    await recordSlurmReport(store, other.id, slurmReport({ manifestGeneration, listVersion }));
+    const account = accounts.find(({ userId: id }) => id === a);
+    const person = await findPersonOnCluster(store, other.id, a);
+    return [account?.loginState, person?.facts.confirmed?.loginState];
+  };
+  assert.deepEqual(await has(), ['waiting_for_key', undefined]);
+  await keepNumbers(store, driven[0]?.id ?? '', [{ userId: a, uid: 31_001, gid: 31_000 }]);
+  assert.deepEqual(await has(), ['ready', 'ready']);
 });

@@ -90,7 +90,7 @@ function personOn(
       signIn: signInOf(row, lapses),
       policy: lapses.policy,
       isListed: row.listed_user_id !== null && row.withdrawn === 0,
-      confirmed: row.login_state === null ? undefined : { loginState: row.login_state, keyFingerprints },
+      confirmed: confirmedOf(row, keyFingerprints),
       loginNodes: nodes.map(({ host, port, hostKey, via, up, missingShells }) => {
         const hasShell = row.shell === row.login_shell && missingShells?.includes(row.login_shell) === false;
         return { host, port, hostKey, up, ...(via && { via }), ...(hasShell && { hasShell }) };
@@ -119,6 +119,11 @@ function waitingOf(
 ): WaitingHost[] {
   const blocked = (report.blocked ?? []).filter(({ userId }) => userId === user_id);
   return [...waitingFor(listed_since ?? 0, report), ...blocked];
+}
+
+/** Undefined also while a person's number is not known: then they have an account nowhere. */
+function confirmedOf({ login_state, uid }: FactsRow, keyFingerprints: readonly string[]) {
+  return login_state === null || uid === null ? undefined : { loginState: login_state, keyFingerprints };
 }
 
 function signInOf(row: FactsRow, lapses: Store['lapses']) {
@@ -247,6 +252,7 @@ function factsOf(db: Reader, clusterId: string, userId: string | RawBuilder<stri
     'm.lifecycle_state as membership_state',
     'm.role',
     'n.username',
+    'n.uid',
     'w.generation',
     'w.withdrawn',
     'p.user_id as listed_user_id',

@@ -13,6 +13,7 @@ import type { Cluster } from '../../domain/clusters/cluster.ts';
 import type { LabCluster } from '../../domain/clusters/lab.ts';
 import { homeOf } from '../../domain/people/person.ts';
 import { present } from '../../domain/present.ts';
+import { usesDirectory } from '../../domain/slurm/settings.ts';
 import { findSchedulerState } from '../clusters/slurm-configurations.ts';
 import type { Reader, Store } from '../engine/index.ts';
 import { prepared } from '../engine/queries.ts';
@@ -142,7 +143,6 @@ export async function findManifest(store: Store, clusterId: string): Promise<Man
     const users = await listAccessListUsers(db, clusterId);
     const usernames = users.map(({ username }) => username);
     const settings = JSON.parse(driver) as Pick<LabCluster, 'slurm'>;
-    const { adopt = false } = settings.slurm ?? {};
     const cluster = { id: clusterId, organizationId: org_id, driver: settings };
     const direct = await findDirectLogins(db, cluster, users, store.lapses.now());
     return {
@@ -151,22 +151,24 @@ export async function findManifest(store: Store, clusterId: string): Promise<Man
       desiredGeneration: list.desiredGeneration,
       ...(await findSchedulerState(db, clusterId)),
       listVersion: version,
-      accounts: users.map((user) => accountOf(user, adopt)),
+      accounts: users.map((user) => accountOf(user, settings.slurm)),
       groups: await listGroups(db, org_id, usernames),
       ...present({ direct }),
     };
   });
 }
 
+/** A person to whom a directory has yet to give a number has no account on the organization's other clusters. */
 function accountOf(
-  { uid, gid, given, desiredLoginState: loginState, ...user }: StoredListUser,
-  adopt: boolean,
+  { uid, gid, given, desiredLoginState, ...user }: StoredListUser,
+  slurm: LabCluster['slurm'],
 ): ManifestAccount {
   const { userId, username, shell, accessMode, keySetGeneration, keyFingerprints } = user;
   const number = uid ?? 0;
+  const loginState = uid === null && !usesDirectory(slurm) ? 'waiting_for_key' : desiredLoginState;
   const account = { userId, username, uid: number, gid: gid ?? number, home: homeOf(username), shell };
   const isAdmin = accessMode === 'admin' && { isAdmin: true as const };
-  const isAdopted = adopt && given === 1 && { isAdopted: true as const };
+  const isAdopted = slurm?.adopt && given === 1 && { isAdopted: true as const };
   return { ...account, loginState, ...isAdmin, ...isAdopted, keySetGeneration, keyFingerprints };
 }
 
