@@ -1,8 +1,11 @@
 /** People who were on a cluster before us: adopted as they are, locked when they leave, and handed back. */
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
 import { test } from 'node:test';
 import type { FormerAccount, ManifestAccount } from '../../src/domain/access/manifest.ts';
-import { noSlurm, startSlurmLab } from './lab.ts';
+import { becomes } from '../support/app.ts';
+import { keygen } from '../support/ssh-keys.ts';
+import { isFull, noSlurm, startSlurmLab } from './lab.ts';
 import { driverOf, inTime, lastLines, manifest, person } from './people.ts';
 
 const hosts = ['head', 'a1', 'a2'];
@@ -105,6 +108,43 @@ test('people who were on a Slurm cluster before', { skip: noSlurm }, async (t) =
     assert.deepEqual(await everywhere('getent passwd gus cleo | cut -d: -f7'), onAll('/bin/dash\n/bin/sh'));
   });
   const people = [cleo, dan, eve, fay, { ...gus, shell: '/bin/dash' }, hal];
+
+  if (isFull)
+    await t.test('who is locked comes in by no other way: sshd, su, cron, at', async () => {
+      const key = keygen('-t', 'ed25519');
+      const file = `${lab.directory}/way-in`;
+      writeFileSync(file, key.privateKey, { mode: 0o600 });
+      writeFileSync(`${lab.directory}/etc/gateway.pub`, key.publicKey);
+      const logIn = (name: string) =>
+        shell(
+          'head',
+          `ssh -F none -i ${file} -o StrictHostKeyChecking=no -p ${lab.port} ${name}@127.0.0.1 id -un 2>&1 | tail -n 1`,
+        );
+      const asRoot = (name: string) => shell('head', `su -s /bin/sh ${name} -c "id -un" 2>&1`);
+      assert.deepEqual([await logIn('bob'), await asRoot('bob')], ['bob', 'bob']);
+      // A namespace may not write /proc/self/loginuid.
+      const spool = `sed -i /pam_loginuid/d /etc/pam.d/cron /etc/pam.d/atd && mount -t tmpfs none /var/spool/cron && cd /var/spool/cron && mkdir -m 1730 crontabs && chgrp crontab crontabs &&
+        mkdir -m 1770 atjobs atspool && echo 00000 > atjobs/.SEQ && chown -R daemon:daemon atjobs atspool`;
+      assert.equal(await shell('head', spool), '');
+      for (const name of ['bob', 'gus']) {
+        const tab = `/var/spool/cron/crontabs/${name}`;
+        await shell(
+          'head',
+          `echo '* * * * * touch /home/${name}/by-cron' > ${tab}; chown ${name}:crontab ${tab}; chmod 600 ${tab}
+           runuser -u ${name} -- sh -c 'cd /; echo touch /home/${name}/by-at | at now + 1 minute'`,
+        );
+      }
+      await shell('head', 'cron; atd');
+      await beta.converge(next(people, [bob]));
+      assert.match(await logIn('bob'), /closed|denied/i);
+      assert.match(await asRoot('bob'), /expired/);
+      const made = (name: string) => shell('head', `ls /home/${name} | grep by-`);
+      await becomes(() => made('gus'), 'by-at\nby-cron');
+      assert.equal(await made('bob'), '');
+      await shell('head', 'pkill cron; pkill atd; umount -l /var/spool/cron');
+      await beta.converge(next([...people, bob]));
+      assert.equal(await logIn('bob'), 'bob');
+    });
 
   await t.test('who leaves is locked, and locked again where a host was installed anew', async () => {
     await beta.converge(next(people, [bob]));

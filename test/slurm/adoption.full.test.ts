@@ -1,0 +1,1 @@
+import './adoption.test.ts';
