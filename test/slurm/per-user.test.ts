@@ -11,13 +11,16 @@ import { noSlurm, startSlurmLab } from './lab.ts';
 import { associations } from './people.ts';
 import { accessList, crowd, startService } from './service.ts';
 
-test("people's own login nodes, and many first keys", { skip: noSlurm }, async (t) => {
+test("people's own login nodes behind a hop, and many first keys", { skip: noSlurm }, async (t) => {
   using lab = startSlurmLab({ LOGINS: 'ada abe', NODES: 'a1' });
   const restarts = join(lab.directory, 'restarts');
   const counted = (daemon: string) => `echo ${daemon} >> ${restarts}`;
+  const { port, hostKey } = lab;
+  // Through the head, where people have accounts, too.
+  const via = { host: '127.0.0.1', port, hostKey };
   await using service = await startService(lab, {
     loginMode: 'PerUser',
-    login: [{ name: 'login', host: '0x7f001{username}', port: lab.port, hostKey: lab.hostKey }],
+    login: [{ name: 'login', host: '0x7f001{username}', port, hostKey, via }],
     rollout: 'restart',
     commands: {
       restartLogin: counted('login'),
@@ -30,7 +33,11 @@ test("people's own login nodes, and many first keys", { skip: noSlurm }, async (
 
   await t.test('each person has their own login node', async () => {
     assert.equal((await abe.access())['login_mode'], 'PerUser');
+    const hopLogins = () =>
+      readFileSync(join(lab.directory, 'log/sshd-head.log'), 'utf8').match(/publickey for abe/g);
+    assert.equal(hopLogins(), null);
     assert.equal((await abe.ssh([abe.target, 'hostname; id -un'])).out, 'abe\nabe\n');
+    assert.equal(hopLogins()?.length, 1);
     using ada = await sshPerson(service, 'ada');
     assert.equal((await ada.ssh([ada.target, 'hostname; srun -Q hostname'])).out, 'ada\na1\n');
   });

@@ -126,7 +126,7 @@ function versionInForce(findings: Findings): ManifestVersion {
  * two failed connections in a row, not one: an sshd refuses connections when many come at once.
  */
 function loginNode(node: LoginNode, findings: Findings, version: ManifestVersion): LoginNodeReport {
-  const { name, address, host, port, hostKey, username } = node;
+  const { name, address, host, port, hostKey, via, username } = node;
   const result = findings.results.get(address);
   const wasUp = findings.wereUp.has(name);
   const silent = findings.silent.get(name) ?? 0;
@@ -139,7 +139,7 @@ function loginNode(node: LoginNode, findings: Findings, version: ManifestVersion
     ...{ name, host, port, hostKey, up },
     ...(missed && { missed }),
     // An outdated login node may still have the old shell.
-    ...present({ missingShells: isCurrent ? facts?.missingShells : undefined }),
+    ...present({ via, missingShells: isCurrent ? facts?.missingShells : undefined }),
     ...(username === undefined ? {} : { username }),
   };
 }
