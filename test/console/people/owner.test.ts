@@ -453,3 +453,16 @@ test('who had access on a date is chosen on the page, with nothing to change, an
       .waitFor();
   });
 });
+
+test('the page of members has the teams, once there are some', () =>
+  site.again('ada', async (page) => {
+    await show(page, '/members');
+    const teams = page.getByRole('heading', { name: 'Teams' });
+    assert.equal(await teams.count(), 0);
+    const { user_id: adas } = (await members()).get('ada@physics.example') ?? {};
+    const path = `business/organizations/${await organizationOf()}/teams/vision`;
+    await ada.ask(path, { method: 'PUT', body: { members: [adas] } });
+    await teams.waitFor();
+    await page.getByRole('row', { name: /^vision \d+ ada@physics\.example/ }).waitFor();
+    await page.getByRole('row', { name: /^physics \d+ everyone/ }).waitFor();
+  }));
