@@ -7,7 +7,7 @@ import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { config, layOut, type PackageOptions, readScript } from './layout.ts';
 
-/** RPM's words for the architectures. */
+/** RPM's names for the architectures. */
 export const rpmArchitectures = { amd64: 'x86_64', arm64: 'aarch64' } as const;
 
 export function makeRpm(options: PackageOptions): void {
@@ -39,9 +39,9 @@ export function makeRpm(options: PackageOptions): void {
   renameSync(join(work, 'made.rpm'), out);
 }
 
-/** Debian's scripts get words, RPM's the number of versions that are left when they are done. */
-function scriptOf(name: string, words: string): string {
-  return `${words}\n${readScript(name).replace('#!/bin/sh\n', '').replaceAll('%', '%%')}`;
+/** Debian's scripts get an argument, RPM's the number of versions that are left when they are done. */
+function scriptOf(name: string, args: string): string {
+  return `${args}\n${readScript(name).replace('#!/bin/sh\n', '').replaceAll('%', '%%')}`;
 }
 
 function spec({ version, description }: PackageOptions, root: string): string {

@@ -17,7 +17,7 @@ type Changes = Partial<Omit<SurveyedHost, 'accounts'>>;
 
 function host(name: string, accounts: SurveyedAccount[], changes: Changes = {}): SurveyedHost {
   return {
-    ...{ host: name, roles: ['login'], fault: null, homes: new Map(), homeNames: [] },
+    ...{ host: name, roles: ['login'], fault: null, homes: new Map(), linked: [], homeNames: [] },
     accounts: new Map(accounts.map((one) => [one.name, one])),
     candidates: accounts.filter(({ uid }) => uid >= 1000 || uid === 0).map((one) => one.name),
     groups: [{ name: 'bob', gid: 1003, members: [] }],
@@ -96,6 +96,12 @@ const verdicts: Record<
     'home',
     ['its home is /data/home/bob, not /home/bob'],
     ['ln -s /data/home/bob /home/bob'],
+  ],
+  'home is another that /home/bob leads to': [
+    [...alone({ home: '/data/home/bob' }, { linked: ['bob'] })],
+    'adopt',
+    [],
+    [],
   ],
   'a home with a blank': [
     alone({ home: "/data/b'o b" }),

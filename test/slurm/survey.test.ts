@@ -127,9 +127,9 @@ test('a lab that people used for years', { skip: noSlurm }, async (t) => {
         }
       }
     }
-    // The plan offers the link for good; a home that is one is still not /home/eve.
     const verdicts = byName(await survey(lab));
     assert.deepEqual([verdicts['cleo'], verdicts['ivylee']?.[0]], [['adopt'], 'home']);
+    assert.notEqual(verdicts['eve']?.[0], 'home', 'the link counts');
     assert.equal(await lab.shell('head', 'sacctmgr -nP show assoc user=ivylee format=account'), 'lab');
     assert.equal(await lab.shell('head', 'cat /home/eve/file'), 'eve was here');
   });

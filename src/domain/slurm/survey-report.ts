@@ -35,6 +35,8 @@ export interface SurveyedHost {
   candidates: readonly string[];
   groups: readonly { name: string; gid: number; members: readonly string[] }[];
   homes: ReadonlyMap<string, { owner: number; mode: string }>;
+  /** Names whose home has another path, to which /home/NAME leads. */
+  linked: readonly string[];
   /** Names of folders in /home. */
   homeNames: readonly string[];
   /** Homes that root cannot read. */

@@ -158,9 +158,9 @@ function privileges({ account: { name, uid }, groups, hosts }: Subject): Finding
   return reasons.flatMap((reason) => (reason ? [{ verdict: 'privileged', reason }] : []));
 }
 
-function otherHome({ account: { name, home } }: Subject): Finding[] {
+function otherHome({ account: { name, home }, on }: Subject): Finding[] {
   const wanted = homeOf(name);
-  if (home === wanted || !isUsername(name)) return [];
+  if (home === wanted || !isUsername(name) || on.every(({ host }) => host.linked.includes(name))) return [];
   const commands = [`ln -s ${quoted(home)} ${quoted(wanted)}`];
   return [{ verdict: 'home', reason: `its home is ${home}, not ${wanted}`, commands }];
 }

@@ -109,6 +109,7 @@ function surveyedHost(host: Host, text: string, fault: string | null): SurveyedH
     homes: new Map(
       rows('home').map(([owner, mode = '', home = '']) => [home, { owner: Number(owner), mode }]),
     ),
+    linked: firsts('linked'),
     homeNames: firsts('home-name'),
     closed: firsts('closed'),
     keys: rows('key').map(([who = '', file = '', line = '']) => ({ name: who, file, line })),

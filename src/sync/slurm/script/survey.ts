@@ -78,13 +78,17 @@ list_people() {
 }
 
 survey_homes() {
-  local home
+  local name home
   cut -f 4 "$T/people" | grep '^/' | sort -u > "$T/homes"
   tr '\n' '\0' < "$T/homes" | timeout -k 2 20 xargs -0 -r stat -L -c "home$tab%u$tab%a$tab%n" -- 2> /dev/null
   case $? in 124 | 137) emit notice other 'homes do not answer'; return 0 ;; esac
   while IFS= read -r home; do
     [ ! -e "$home" ] || { [ -r "$home" ] && [ -x "$home" ]; } || emit closed "$home"
   done < "$T/homes"
+  # A home under another path counts as /home/NAME where that leads to it.
+  while IFS="$tab" read -r name _ _ home; do
+    [ "$home" = "/home/$name" ] || [ ! "$home" -ef "/home/$name" ] || emit linked "$name"
+  done < "$T/people"
 }
 
 # Where sshd looks for the keys of each person, as name, number, group, home and paths. Only a Match makes a difference between people.
