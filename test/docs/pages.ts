@@ -20,7 +20,7 @@ export function readPage(name: string, heading?: string): Page {
   const page = readFileSync(join(root, 'docs', name), 'utf8');
   const text = heading === undefined ? page : sectionOf(page, heading);
   const blocks = [...text.matchAll(/(?:^ {4}.*\n(?:\n(?= {4}))?)+/gm)].map(([block]) =>
-    block.replace(/^ {4}/gm, '').trimEnd(),
+    block.replaceAll(new RegExp(`^ {${block.search(/\S/)}}`, 'gm'), '').trimEnd(),
   );
   const isShell = (block: string) => programs.includes(block.split(' ')[0] ?? '');
   return {
