@@ -136,7 +136,7 @@ test('under Patroni with the documented file, a write that was answered outlives
   await isPrimary(one);
   two.start();
   await isSynchronous(one);
-  const [roles = ''] = /^ {4}create role andromeda (?:.*\n)+?(?=\n)/m.exec(page) ?? [];
+  const [roles = ''] = /^ {7}create role andromeda (?:.*\n)+?(?=\n)/m.exec(page) ?? [];
   for (const statement of roles.replaceAll("'…'", "'secret'").split(';').slice(0, 3))
     await one.query(statement);
 

@@ -43,7 +43,7 @@ test('the lines for PostgreSQL, in their order, make a primary and a synchronous
   };
   const asked = (sql: string) => primary.query(sql);
 
-  const [roles = ''] = /^ {4}create role andromeda (?:.*\n)+?(?=\n)/m.exec(page) ?? [];
+  const [roles = ''] = /^ {7}create role andromeda (?:.*\n)+?(?=\n)/m.exec(page) ?? [];
   const steps = [roles, '](scale/postgresql.conf)', '`pg_basebackup', '`synchronous_standby_names`'];
   const places = steps.map((text) => page.indexOf(text));
   assert.deepEqual(
@@ -58,7 +58,7 @@ test('the lines for PostgreSQL, in their order, make a primary and a synchronous
   const { cert, key } = authority.issue('server');
   put('server.crt', cert);
   put('server.key', key);
-  const rules = [...page.matchAll(/^ {4}(hostssl .*)$/gm)].map(([, rule = '']) => rule);
+  const rules = [...page.matchAll(/^ {7}(hostssl .*)$/gm)].map(([, rule = '']) => rule);
   assert.equal(rules.length, 2);
   const local = readFileSync(join(data, 'pg_hba.conf'), 'utf8').match(/^local .*$/gm) ?? [];
   put('pg_hba.conf', [...local, ...rules].join('\n').replaceAll('10.20.0.0/24', '127.0.0.0/8'));
