@@ -146,3 +146,15 @@ test('a lab file has teams with given numbers', async () => {
   ]);
   assert.deepEqual((await findManifest(store, alpha))?.groups ?? [], []);
 });
+
+test('no team has the gid of a person, whichever of the two had it first', async () => {
+  await using service = await startTestApp({ lab: physics });
+  const zed = { email: 'zed@physics.example', role: 'member' as const, username: 'zed', uid: 6_000 };
+  const apply = (gid: number, groups: LabGroup[] = []) => {
+    const lab = { organizations: [{ slug: 'physics', name: 'Physics', groups, members: [{ ...zed, gid }] }] };
+    return service.write('/operator/lab', { as: 'root', body: { lab } });
+  };
+  assert.equal((await apply(5_100, [{ name: 'vision', gid: 5_003 }])).status, 200);
+  refused(await apply(5_003), 409, /The gid 5003 of zed is, or was, that of the team vision/);
+  refused(await apply(5_100, [{ name: 'shared', gid: 5_100 }]), 409, /The gid 5100 is, or was, that of zed/);
+});

@@ -122,6 +122,7 @@ const whole: SlurmSettings = {
   compute: { host: '{name}.lab' },
   manage: { identityFile: '/keys/manage' },
 };
+const inner = { name: 'inner', host: '10.0.0.6', hostKey, via: 'login1' };
 const login = (host: string) => [{ name: 'login1', host, hostKey }];
 
 test('a whole section is taken, and one on this machine needs no key', () => {
@@ -138,11 +139,11 @@ test('a whole section is taken, and one on this machine needs no key', () => {
     compute: { host: '{name}', via: 'controller' },
     manage: { identityFile: '/k' },
   });
-  const inner = { name: 'inner', host: '10.0.0.6', hostKey, via: 'login1' };
   checkSlurmSettings('beta', {
     ...whole,
-    login: [...login('a'), inner],
+    login: [...login('a'), { ...inner, accounts: 'directory' }],
     controller: { ...whole.controller, via },
+    accounting: { host: inner.host, hostKey, via: 'login1' },
   });
 });
 
@@ -186,6 +187,19 @@ for (const [what, changes, words] of [
     /the hop before the compute has the host "-o"/,
   ],
   ['a via that is many hosts', behind({ host: '{name}', hostKey }), /whose host, \{name\}, is several hosts/],
+  [
+    'one address behind two hops',
+    { login: [...login('a'), { ...inner, via: 'login1' }], accounting: { ...inner, via: 'controller' } },
+    /the login node inner and the accounting are the same host, which cannot be reached in two ways/,
+  ],
+  [
+    'accounts of two kinds on one host',
+    {
+      login: [{ name: 'inner', ...whole.controller, accounts: 'directory' }],
+      controller: { ...whole.controller, accounts: 'files' },
+    },
+    /the login node inner and the controller are the same host, whose accounts cannot be directory and files/,
+  ],
   ['a relative slurm.conf', { configFile: 'slurm.conf' }, /absolute path/],
 ] as const) {
   test(`refused in words: ${what}`, () => {

@@ -61,6 +61,7 @@ function named({ login, controller }: ViaHosts, via: Via | undefined): ViaHost |
   return via === 'controller' ? controller : login.find(({ name }) => name === via);
 }
 
-function identityOf({ host = '', port = sshPort, local }: ViaHost): string {
+/** The same for all entries of one host. */
+export function identityOf({ host = '', port = sshPort, local }: ViaHost): string {
   return local ? 'local' : addressOf({ host, port });
 }

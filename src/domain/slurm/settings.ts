@@ -4,7 +4,7 @@ import { invalidRequest } from '../error.ts';
 import { present } from '../present.ts';
 import type { SlurmAccounting } from './accounting.ts';
 import type { SlurmDirect } from './direct.ts';
-import { faultOfVia, type Via } from './hop.ts';
+import { faultOfVia, hopOf, identityOf, type Via } from './hop.ts';
 
 /** A host and its SSH address. With `local`, it is the host that this service runs on. */
 export interface SlurmHost {
@@ -83,7 +83,7 @@ const hostKeyPattern = /^[a-z0-9@.-]+ [A-Za-z0-9+/]+={0,2}( [^\n\r]*)?$/;
 
 /** Throws `invalid_request` for the first invalid setting of a `slurm` section; `cluster` is its name. */
 export function checkSlurmSettings(cluster: string, settings: SlurmSettings): void {
-  const { login, controller, accounting, compute, homes, manage, loginMode } = settings;
+  const { login, accounting, homes, manage, loginMode } = settings;
   const wrong = (message: string) => invalidRequest(`Cluster ${cluster}: ${message}`);
   const names = new Set(login.map(({ name }) => name));
   if (names.size < login.length) throw wrong('two login nodes have the same name.');
@@ -95,18 +95,11 @@ export function checkSlurmSettings(cluster: string, settings: SlurmSettings): vo
         : `the host of login node ${name} has {username} in it, which needs loginMode: PerUser.`,
     );
   }
-  const hosts = {
-    ...Object.fromEntries(login.map((one) => [`login node ${one.name}`, one])),
-    ...present({
-      controller,
-      accounting: hasHost(accounting) ? accounting : undefined,
-      compute,
-      'host of homes': homes,
-    }),
-  };
-  for (const [what, { via }] of Object.entries<SlurmHost>(hosts))
-    if (typeof via === 'object') Object.assign(hosts, { [`hop before the ${what}`]: via });
-  for (const [what, one] of Object.entries<SlurmHost>(hosts)) {
+  const named = namedHosts(settings);
+  const hops = named.flatMap(([what, { via }]): [string, SlurmHost][] =>
+    typeof via === 'object' ? [[`hop before the ${what}`, via]] : [],
+  );
+  for (const [what, one] of [...named, ...hops]) {
     if (one.host !== undefined && !hostPattern.test(one.host)) {
       throw wrong(`the ${what} has the host ${JSON.stringify(one.host)}, which is no name or address.`);
     }
@@ -122,6 +115,8 @@ export function checkSlurmSettings(cluster: string, settings: SlurmSettings): vo
       throw wrong(`the ${what} is reached over SSH, which needs manage.identityFile.`);
     }
   }
+  const contradiction = contradictionOf(settings, named);
+  if (contradiction !== undefined) throw wrong(contradiction);
   for (const name of [accounting, accounting?.roles?.admin].flatMap((one) => Object.keys(one?.grpTres ?? {})))
     if (!/^[a-z]+(\/[a-z0-9_:.-]+)?$/.test(name))
       throw wrong(`grpTres names ${JSON.stringify(name)}, which is no resource of Slurm.`);
@@ -131,6 +126,32 @@ export function checkSlurmSettings(cluster: string, settings: SlurmSettings): vo
   if (homes && !/^(\/[A-Za-z0-9_][A-Za-z0-9._-]*)+$/.test(homes.path)) {
     throw wrong('homes needs the absolute path of the directory with homes on its host.');
   }
+}
+
+/** The entries of hosts, by what a message calls them. */
+function namedHosts({ login, controller, accounting, compute, homes }: SlurmSettings): [string, SlurmHost][] {
+  const others = {
+    controller,
+    accounting: hasHost(accounting) ? accounting : undefined,
+    compute,
+    'host of homes': homes,
+  };
+  return [
+    ...login.map((one): [string, SlurmHost] => [`login node ${one.name}`, one]),
+    ...Object.entries<SlurmHost>(present(others)),
+  ];
+}
+
+/** What the entries of one host say that cannot both be; undefined: nothing. */
+function contradictionOf(settings: SlurmSettings, named: [string, SlurmHost][]): string | undefined {
+  for (const entries of Map.groupBy(named, ([, one]) => identityOf(one)).values()) {
+    const are = `the ${entries.map(([what]) => what).join(' and the ')} are the same host`;
+    const ways = new Set(entries.map(([, { via }]) => JSON.stringify(hopOf(settings, via))));
+    if (ways.size > 1) return `${are}, which cannot be reached in two ways: give each the same via.`;
+    const accounts = new Set(entries.flatMap(([, one]) => one.accounts ?? []));
+    if (accounts.size > 1) return `${are}, whose accounts cannot be ${[...accounts].join(' and ')}.`;
+  }
+  return undefined;
 }
 
 export function hasHost(accounting: SlurmSettings['accounting']): accounting is SlurmHost & SlurmAccounting {

@@ -129,7 +129,7 @@ export async function listGivenNumbers(
 
 /**
  * Sets the numbers of a member, as an operator gives them. Throws `invalid_state` where the person had others on a cluster, and where a
- * number is another person's.
+ * number is another person's or a team's: who leaves a team must not have its group as their own.
  */
 export async function giveNumbers(
   { db }: Tx,
@@ -152,7 +152,8 @@ export async function giveNumbers(
     (one) => one.id !== own.id && (one.org_id === organizationId || one.given === 0),
   );
   if (holder) throw invalidState(`The uid ${uid} of ${username} is, or was, that of ${holder.username}.`);
-  const team = gid === null && (await findRow(db, 'teams', { org_id: organizationId, gid: uid }));
-  if (team) throw invalidState(`The gid ${uid} of ${username} is, or was, that of the team ${team.name}.`);
+  const team = await findRow(db, 'teams', { org_id: organizationId, gid: gid ?? uid });
+  if (team)
+    throw invalidState(`The gid ${gid ?? uid} of ${username} is, or was, that of the team ${team.name}.`);
   await updateRows(db, 'organization_usernames', of, { uid, gid, given: 1 });
 }

@@ -129,8 +129,10 @@ async function insertTeam(
 async function freeNumber(tx: Tx, organizationId: string, gid: number): Promise<number> {
   const team = await findRow(tx.db, 'teams', { org_id: organizationId, gid });
   if (team) throw invalidState(`The gid ${gid} is, or was, that of the team ${team.name}.`);
-  const own = { org_id: organizationId, uid: gid, gid: null };
-  const person = await findRow(tx.db, 'organization_usernames', own);
+  const of = { org_id: organizationId };
+  const person =
+    (await findRow(tx.db, 'organization_usernames', { ...of, uid: gid, gid: null })) ??
+    (await findRow(tx.db, 'organization_usernames', { ...of, gid }));
   if (person) throw invalidState(`The gid ${gid} is, or was, that of ${person.username}.`);
   return gid;
 }
