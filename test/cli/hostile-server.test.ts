@@ -44,7 +44,7 @@ test('a server that redirects is refused, and nothing follows', async (t) => {
   assert.deepEqual(admin, [1, '', `${url} answered 307.\n`]);
   const discovery = `${url}/.well-known/oauth-protected-resource`;
   assert.deepEqual(login, [1, '', `${discovery} answered 307; is this the platform URL?\n`]);
-  assert.deepEqual([requests.length, elsewhere.requests.length], [4, 0]);
+  assert.deepEqual([requests.length, elsewhere.requests.length], [5, 0]);
 });
 
 test('a server that hangs before it answers, or half-way, is left', async (t) => {

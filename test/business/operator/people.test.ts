@@ -104,8 +104,10 @@ test('who left loses sign-in, memberships, grants, staff keys and SSH keys at on
 
   assert.equal((await change('bob', 'reactivate')).status, 200);
   const ended = /^This sign-in was ended\. Sign in again/;
-  const claims = JSON.parse(Buffer.from(before.split('.')[1] ?? '', 'base64url').toString());
-  const [now, { auth_time }] = [claims.exp - 550, claims];
+  const claimsOf = (token: string) =>
+    JSON.parse(Buffer.from(token.split('.')[1] ?? '', 'base64url').toString());
+  const { exp, auth_time } = claimsOf(before);
+  const now = exp - 550;
   const withTimes = (iat?: number, auth_time?: number) =>
     service.issuer.token('bob', { iat, auth_time } as never, 500);
   // The last is of an issuer whose clock is ahead.
@@ -120,9 +122,10 @@ test('who left loses sign-in, memberships, grants, staff keys and SSH keys at on
     [await withTimes(), /the issuer must send iat or auth_time/],
   ] as const)
     refused(await service.business('/me', { token }), 401, why);
-  const undated = { token: await withTimes(undefined, now + 62) };
+  const fresh = await service.issuer.token('bob', {}, 500);
+  const undated = { token: await withTimes(undefined, claimsOf(fresh).iat) };
   assert.equal((await service.business('/me', undated)).status, 200, 'an issuer without iat');
-  const me = await service.business('/me', { token: await service.issuer.token('bob', {}, 500) });
+  const me = await service.business('/me', { token: fresh });
   assert.deepEqual([me.status, me.body.memberships], [200, []]);
   const { keys } = (await service.business('/me/ssh-keys', { as: 'bob' })).body;
   assert.deepEqual(fieldsOf(keys, 'lifecycle_state'), ['revoked']);

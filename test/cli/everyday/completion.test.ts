@@ -23,7 +23,7 @@ async function script(t: TestContext, shell: string): Promise<{ text: string; fi
 const rows: [string, string[]][] = [
   ['slurm-config ', ['get', 'set', 'restore', 'check', 'status', 'history']],
   ['keys re', ['rename', 'revoke']],
-  ['admin cluster ', ['list', 'add', 'check', 'release']],
+  ['admin cluster ', ['list', 'add', 'check', 'survey', 'release']],
   ['admin cluster add --scheduler ', ['sunk', 'kubernetes']],
   ['storage -o ', ['table', 'json', 'yaml']],
   ['storage --o', ['--org', '--output']],
