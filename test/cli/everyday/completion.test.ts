@@ -24,7 +24,7 @@ const rows: [string, string[]][] = [
   ['slurm-config ', ['get', 'set', 'restore', 'check', 'status', 'history']],
   ['keys re', ['rename', 'revoke']],
   ['admin cluster ', ['list', 'add', 'check', 'survey', 'release']],
-  ['admin cluster add --scheduler ', ['sunk', 'kubernetes']],
+  ['admin cluster add --scheduler ', ['slurm', 'sunk', 'kubernetes']],
   ['storage -o ', ['table', 'json', 'yaml']],
   ['storage --o', ['--org', '--output']],
   ['ssh-', ['ssh-config']],
