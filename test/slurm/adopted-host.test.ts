@@ -197,3 +197,39 @@ test('whatever accounts a host has, only what is ours is changed, and all of it 
     assert.deepEqual(filesOf(host), before, `round ${round}`);
   }
 });
+
+/** The script with processes of bob and gus under way; what it says, and whose processes go on. */
+async function withProcesses(host: ReturnType<typeof oneHost>, script: string, before = 'true') {
+  writeFileSync(join(host.directory, 'run/script'), script);
+  const start = (uid: number) => `setpriv --reuid=${uid} --regid=100 --clear-groups sleep 500 &`;
+  return host.run(
+    `${start(bob.uid)} ${start(gus.uid)} ${before}; sh /run/script; ps -U 1003,1008 -o user= -o stat= | sed -n 's/ *S.*/ goes on/p' | sort; exit 0`,
+  );
+}
+
+test('a hand-back that fails takes nothing away, nor does a conflict of one who stays', {
+  skip,
+}, async () => {
+  using host = oneHost(['login']);
+  addAccounts(host, bobAndGus);
+  const first = filesOf(host);
+  await host.apply([{ ...bob, shell: '/bin/dash' }, gus, person('ivy', 20_001)]);
+  await host.apply([{ ...bob, shell: '/bin/bash' }, gus, person('ivy', 20_001)]);
+  const before = filesOf(host);
+  const everyone = ['bob', 'gus'].map((name): Row => ['hand-back', name]);
+  const release = host.releasing(everyone);
+  const open = `sleep 300 & printf %s $! > /etc/passwd.lock`;
+  const failed = await withProcesses(host, release.replace('-gt 60', '-gt 2'), open);
+  assert.match(failed, /cannot be handed back: \/etc\/passwd is locked by the process \d+/);
+  assert.match(failed, /^bob goes on\ngus goes on$/m);
+  assert.deepEqual(filesOf(host), before);
+  rmSync(join(host.directory, 'etc/passwd.lock'));
+  const regrouped = before['passwd']?.replace('bob:x:1003:100:', 'bob:x:1003:4:') ?? '';
+  writeFileSync(join(host.directory, 'etc/passwd'), regrouped);
+  const conflict = await withProcesses(host, host.applying([bob, gus]));
+  assert.match(conflict, /the account bob has the uid 1003 and the gid 4 here/);
+  assert.match(conflict, /^bob goes on\ngus goes on$/m);
+  writeFileSync(join(host.directory, 'etc/passwd'), before['passwd'] ?? '');
+  assert.match(await withProcesses(host, release), /^bob goes on\ngus goes on$/m);
+  assert.deepEqual(filesOf(host), first);
+});

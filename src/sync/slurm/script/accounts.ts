@@ -258,10 +258,13 @@ find_foreign() {
 
 apply_accounts() {
   if from_directory; then apply_directory; return 0; fi
-  rows account > "$T/wanted"
+  rows account > "$T/wanted" || abort 'no temporary file can be written'
   [ ! -s "$S/conflicts" ] || flush_lookups
   recall_accounts
   plan_accounts
+  # Who is missing in it, as the temporary directory is full, would lose their processes.
+  awk -F '\t' 's == "todo" { planned[$2] = 1; next } !($1 in planned) { exit 1 }' s=todo "$T/todo" s= "$T/wanted" "$T/ours" ||
+    abort 'the plan of the accounts is not whole'
   awk -F '\t' '$1 ~ /^(conflict|barred)$/ { print $4, $2, $3, $5, $9, $7 }' OFS='\t' "$T/todo" | keep "$S/conflicts"
   keep_fields
   # Ours from here on, before any of it is made: what is cut off half-way is finished next time.
@@ -270,9 +273,10 @@ apply_accounts() {
     $1 ~ /^(new|mend|alter|change|same|barred|adopt)$/ { print $2, $3, "ready", $4, shell[$2], $9 }
     $1 ~ /^(lock|locked|gone)$/ { print $2, $3, "locked", $4, $5, $9 }' OFS='\t' s=shells "$T/wanted" s=todo "$T/todo" |
     sort > "$T/accounts"
-  # One that is ours and in conflict now stays ours.
-  awk -F '\t' 'NR == FNR { known[$1] = 1; next } !($1 in known) { $3 = "locked"; print }' OFS='\t' \
-    "$T/accounts" "$T/ours" | sort - "$T/accounts" | keep "$S/accounts"
+  # One that is ours and in conflict now stays ours; processes and jobs of a person who did not leave go on.
+  awk -F '\t' 's == "wanted" { uid[$1] = $2; next } s == "known" { known[$1] = 1; next }
+    !($1 in known) { $3 = uid[$1] == $2 ? "held" : "locked"; print }' OFS='\t' \
+    s=wanted "$T/wanted" s=known "$T/accounts" s= "$T/ours" | sort - "$T/accounts" | keep "$S/accounts"
   awk -F '\t' '
     $1 ~ /^(new|mend|lock)$/ { print $1, $2, $3, $6, $9 }
     $1 ~ /^(alter|change)$/ || ($1 == "same" && $7 == "unmarked") { print "open", $2, $3, $6, $9 }' OFS='\t' "$T/todo" > "$T/edits"

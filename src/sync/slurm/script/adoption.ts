@@ -92,14 +92,17 @@ notice_passwords() {
     s=kept "$T/kept" s=shadow /etc/shadow
 }
 
-# Adopted accounts are the site's again, as they are; those of rows hand-back get back what we changed in them.
-leave_adopted() {
+# Accounts of rows hand-back get back what we changed in them. Where that fails, nothing may be taken away: they are ours still.
+hand_back_adopted() {
   : > "$T/handed"
   : > "$T/edits"
   cat "$S/kept" > "$T/kept" 2> /dev/null
   [ -s "$T/kept" ] || return 0
   hand_back
-  edit_account_files 2> "$T/out" || { problem account "the accounts cannot be handed back: $(first_output)"; return 0; }
+  edit_account_files 2> "$T/out" || { problem account "the accounts cannot be handed back: $(first_output)"; return 1; }
+}
+# They are the site's again, as they are.
+leave_adopted() {
   awk -F '\t' 's == "kept" { kept[$1] = 1; next } !($1 in kept)' s=kept "$T/kept" s=ours "$S/accounts" | keep "$S/accounts"
 }
 

@@ -219,8 +219,11 @@ release_host() {
   [ -d "$S" ] || [ -s "$T/ours" ] || return 0
   lock_host
   refused=''
+  hand_back_adopted || return 0
   remove_direct
   apply_groups
+  # By our notes of them they leave our groups.
+  case $failed in *' group '*) return 0 ;; esac
   leave_adopted
   apply_accounts
   ! has_row role controller || { end_jobs; release_accounting; }
