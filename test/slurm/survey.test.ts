@@ -159,6 +159,9 @@ test('a lab that people used for years', { skip: noSlurm }, async (t) => {
   });
 
   await t.test('every command of docs/moving-in.md does what it says, and CSV has it all', async (t) => {
+    const switching = readPage('moving-in.md', 'Switching over in weeks');
+    const until = new Date(Date.now() + 30 * 86_400_000).toISOString().slice(0, 10);
+    const [direct = ''] = switching.settings;
     await using service = await startTestApp({
       lab: {
         users: [{ email: 'root@physics.example', staff: ['staff.operate'] }],
@@ -171,7 +174,10 @@ test('a lab that people used for years', { skip: noSlurm }, async (t) => {
             id: alpha,
             organization: 'physics',
             scheduler: 'sunk',
-            slurm: lab.settings({ rollout: 'live', adopt: true, adoptPrivileged: ['dan', 'kim', 'lou'] }),
+            slurm: {
+              ...lab.settings({ rollout: 'live', adopt: true, adoptPrivileged: ['dan', 'kim', 'lou'] }),
+              ...parse(direct.replace(/\d{4}-\d\d-\d\d/, until)).slurm,
+            },
           },
         ],
       },
@@ -191,8 +197,12 @@ test('a lab that people used for years', { skip: noSlurm }, async (t) => {
     };
     const { commands } = readPage('moving-in.md', 'People in files');
     assert.equal(commands.length, 5);
+    const [sshd = '', list = '', ...more] = switching.commands;
+    assert.deepEqual(more, []);
     // The other labs have the same commands.
-    for (const line of readPage('moving-in.md').commands) assert.ok(commands.includes(line), line);
+    for (const line of readPage('moving-in.md').commands)
+      assert.ok([...commands, sshd, list].includes(line), line);
+    assert.match((await run(sshd)).stdout, /^ {4}AuthorizedKeysCommand .*andromeda-direct/m);
     // A host that does not answer is a line, and the others are surveyed.
     lab.control('stop', 'sshd-a2');
     writeFileSync(people, 'login,email,name\nada,a.lovelace@physics.example,Ada Lovelace\n');
@@ -235,6 +245,7 @@ test('a lab that people used for years', { skip: noSlurm }, async (t) => {
     const left = await eventually(again, ({ stdout }) => !/^ada /m.test(stdout));
     assert.match(left.stdout, /: \d+ accounts are Andromeda's already, and not in this survey$/m);
     assert.match(left.stdout, /^finn /m);
+    assert.match((await run(list)).stdout, new RegExp(`\\bada\\b.* until ${until}`));
     const { body } = await service.business('/me', { as: 'bob' });
     const { keys } = (await service.business('/me/ssh-keys', { as: 'bob' })).body;
     assert.equal(body.memberships[0].organization_username.username, 'bob');
