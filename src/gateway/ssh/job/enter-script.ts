@@ -127,13 +127,15 @@ export function enterJobInput(authorizedKey: string, hostKey: string): string {
   return `${authorizedKey}\n${hostKey.trimEnd()}\n.\n`;
 }
 
-/** Runs inside the job: reads the host key and the key to let in from standard input, up to a line with a dot; then SSH follows. */
-const stepScript = `
+/** Runs inside the job, by sh: reads the host key and the key to let in from standard input, up to a line with a dot; then SSH follows. */
+export const stepScript = `
 say() { printf 'andromeda-job %s\\n' "$*" >&2; }
 umask 077
 new=$(mktemp -d /tmp/andromeda-job.XXXXXX) || { say "refused There is no room in /tmp on $(hostname)."; exit 1; }
 # Slurm ends what is left of a step where it follows processes by cgroups, and only there.
 end() {
+  # A job's end can signal its steps more than once, and these programs too.
+  trap '' HUP TERM
   rm -rf "$d"
   grep -lsF "ANDROMEDA_JOB_LOGIN=$d" /proc/[0-9]*/environ | cut -d/ -f3 | xargs -r kill -KILL 2> /dev/null
 }
