@@ -23,6 +23,11 @@ export function visibleLine(text: string): string {
   return escapeControls(text.replace(breaks, ' ').trim());
 }
 
+/** The text on one line, without any unsafe character: for a text that is stored, and not only shown. */
+export function plainLine(text: string): string {
+  return text.replace(breaks, ' ').replace(unsafe, '').trim();
+}
+
 /** A name on one line, cut to `length` visible characters; a cut name ends in `…`. */
 export function visibleName(name: string, length = 80): string {
   // Only this much of the name is processed, since it may have megabytes.

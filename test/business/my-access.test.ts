@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { PermissionKey } from '../../src/domain/access/permission.ts';
-import type { Lab, LabMember } from '../../src/domain/clusters/lab.ts';
+import type { Lab } from '../../src/domain/clusters/lab.ts';
+import type { LabMember } from '../../src/domain/clusters/lab-member.ts';
 import { eventually, physics, physicsWith, startTestApp, type TestApp } from '../support/app.ts';
 import { newPublicKey } from '../support/ssh-keys.ts';
 import { organizationOf } from './organization.ts';

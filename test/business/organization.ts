@@ -1,5 +1,6 @@
 /** What people of an organization, whose owner is Ada, do with each other over the API; they are called by their names. */
-import type { Lab, LabMember } from '../../src/domain/clusters/lab.ts';
+import type { Lab } from '../../src/domain/clusters/lab.ts';
+import type { LabMember } from '../../src/domain/clusters/lab-member.ts';
 import { physics, type Reply, type TestApp } from '../support/app.ts';
 
 /** The organization and its clusters, with these members alone. */

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { checkLab, type Lab, type LabMember } from '../../src/domain/clusters/lab.ts';
+import { checkLab, type Lab } from '../../src/domain/clusters/lab.ts';
+import type { LabMember } from '../../src/domain/clusters/lab-member.ts';
 import { planLab } from '../../src/domain/clusters/lab-plan.ts';
 
 const now = Date.parse('2026-01-01T00:00:00Z');

@@ -17,11 +17,13 @@ type Changes = Partial<Omit<SurveyedHost, 'accounts'>>;
 
 function host(name: string, accounts: SurveyedAccount[], changes: Changes = {}): SurveyedHost {
   return {
-    ...{ host: name, roles: ['login'], fault: null, homes: new Map(), linked: [], homeNames: [] },
+    ...{ host: name, roles: name === 'head' ? ['controller', 'login'] : ['compute'] },
+    ...{ fault: null, homes: new Map(), linked: [], homeNames: [] },
     accounts: new Map(accounts.map((one) => [one.name, one])),
     candidates: accounts.filter(({ uid }) => uid >= 1000 || uid === 0).map((one) => one.name),
     groups: [{ name: 'bob', gid: 1003, members: [] }],
-    ...{ closed: [], keys: [], logins: [], sudoers: [], services: [] },
+    ...{ closed: [], keys: [], read: accounts.map((one) => one.name), logins: [] },
+    ...{ sudoers: [], services: [] },
     ...{ passwdSum: name, directories: [], notices: [], nodes: [] },
     ...{ slurm: new Map() },
     ...changes,
@@ -51,9 +53,71 @@ const verdicts: Record<
   'a primary group that others have': [alone({ gid: 100 }), 'adopt', []],
   'no key': [[host('head', [bob()])], 'needs_key', ['it has no key']],
   'no login node answered': [
-    [host('a1', [bob()], { roles: ['compute'] })],
+    [
+      host('head', [bob()], { roles: ['controller'] }),
+      host('login', [], { roles: ['login'], fault: 'away' }),
+    ],
     'adopt',
-    ['its keys are not known, since no login node answered'],
+    ['its keys on login are not known'],
+  ],
+  'there is no login node': [
+    [host('head', [bob()], { roles: ['controller'] })],
+    'adopt',
+    ['its keys on login nodes are not known'],
+  ],
+  'its keys were not read': [
+    [host('head', [bob()], { read: [] })],
+    'adopt',
+    ['its keys on head are not known'],
+  ],
+  'its keys were read on one login node of two': [
+    [host('head', [bob()]), host('login', [bob()], { roles: ['login'], read: [] })],
+    'adopt',
+    ['its keys on login are not known'],
+  ],
+  'a compute node alone has a key, homes, rights and a service': [
+    [
+      host('head', [bob({ home: '/data/bob' })]),
+      host('a1', [bob()], {
+        ...withKey,
+        ...{ linked: ['bob'], homes: new Map([['/data/bob', { owner: 0, mode: '777' }]]) },
+        ...{ closed: ['/data/bob'], sudoers: ['bob'], services: ['bob'] },
+        groups: [{ name: 'docker', gid: 27, members: ['bob'] }],
+      }),
+    ],
+    'differs',
+    [
+      'on a1 it is in the group docker',
+      'on a1 sudoers names it',
+      'on a1 a service runs as it',
+      'its home is /data/bob, not /home/bob',
+      'it has no key',
+    ],
+    ['ln -s /data/bob /home/bob'],
+  ],
+  'compute nodes, however many, are not the measure': [
+    [...alone({}), host('a1', [bob({ uid: 1999 })]), host('a2', [bob({ uid: 1999 })])],
+    'differs',
+    ['a1 has uid 1999 and gid 1003, not 1003 and 1003', 'a2 has uid 1999 and gid 1003, not 1003 and 1003'],
+    ['a1', 'a2'].flatMap((node) => [
+      `${node}: usermod -u 1003 bob`,
+      `${node}: find / -xdev -user 1999 -exec chown -h 1003 {} +`,
+    ]),
+  ],
+  'the controller counts before a login node, and that before compute nodes': [
+    [
+      host('head', [], { roles: ['controller'] }),
+      host('login', [bob()], { ...withKey, roles: ['login'] }),
+      host('a1', [bob({ gid: 100 })]),
+    ],
+    'differs',
+    ['a1 has uid 1003 and gid 100, not 1003 and 1003', 'it is not on head'],
+    ['a1: usermod -g 1003 bob'],
+  ],
+  'a name twice on a compute node is no other number on the rest': [
+    [host('head', [bob(), account('rob')]), host('a1', [bob()])],
+    'not_person',
+    ['rob has the same number'],
   ],
   'not on every host': [[...alone({}), host('a1', [])], 'adopt', ['it is not on a1']],
   'a silent host is not one without the account': [
@@ -80,7 +144,7 @@ const verdicts: Record<
     ['a2 has uid 1003 and gid 100, not 1003 and 1003'],
     ['a2: usermod -g 1003 bob'],
   ],
-  'two hosts, two numbers: the first one counts': [
+  'two hosts, two numbers: the controller counts': [
     [...alone({}), host('a1', [bob({ uid: 1009 })])],
     'differs',
     ['a1 has uid 1009 and gid 1003, not 1003 and 1003'],

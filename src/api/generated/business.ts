@@ -2481,6 +2481,8 @@ export interface components {
             keys: components["schemas"]["SurveyedKey"][];
             /** @description Keys that cannot */
             others: components["schemas"]["SurveyedOtherKey"][];
+            /** @description Login nodes on which not all keys of the account could be read */
+            unread: string[];
             slurm: {
                 accounts: string[];
                 /** @description The default account */

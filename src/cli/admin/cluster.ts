@@ -1,6 +1,7 @@
 /** `andromeda admin cluster`, `machine`, `grant`, `plan`, `apply` and `export`: clusters, grants on them, and lab files. */
 import { dirname, resolve } from 'node:path';
-import { checkLab, type Lab, LabError } from '../../domain/clusters/lab.ts';
+import { checkLab, type Lab } from '../../domain/clusters/lab.ts';
+import { LabError } from '../../domain/clusters/lab-member.ts';
 import { withClusterPaths, withLabPaths } from '../../domain/clusters/lab-paths.ts';
 import { planLab } from '../../domain/clusters/lab-plan.ts';
 import { parseEnd, pick } from '../arguments.ts';

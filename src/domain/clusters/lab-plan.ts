@@ -15,13 +15,12 @@ import {
   grantName,
   type Lab,
   type LabCluster,
-  LabError,
   type LabGrant,
   type LabGroup,
-  type LabMember,
   type LabOrganization,
   type LabUser,
 } from './lab.ts';
+import { LabError, type LabMember } from './lab-member.ts';
 
 /** A step of the plan. An update contains only the changed fields and the identity of its subject. */
 export type LabStep = { action: 'create' | 'update' | 'remove'; name: string; details: string } & (

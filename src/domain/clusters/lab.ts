@@ -1,32 +1,20 @@
 /** The lab file: an installation described as data. */
 import { isWiderRole } from '../access/grant.ts';
 import type { LoginMode, MachineReport, PendingJob, RunningJob } from '../access/manifest.ts';
-import { isPermissionKey, type PermissionKey, type Role } from '../access/permission.ts';
 import { parseSshPublicKey } from '../access/ssh-key.ts';
 import { DomainError, invalidRequest } from '../error.ts';
 import { isUuid } from '../id.ts';
 import { checkKubernetesSettings, type KubernetesSettings } from '../kubernetes/settings.ts';
-import { foldEmail, isUsername, type StaffKey } from '../people/person.ts';
+import { foldEmail, type StaffKey } from '../people/person.ts';
 import { checkDirect } from '../slurm/direct.ts';
 import { checkSlurmSettings, type SlurmSettings } from '../slurm/settings.ts';
 import { isTime } from '../units.ts';
+import { LabError, type LabMember, memberCheck, once } from './lab-member.ts';
 
 export interface LabUser {
   email: string;
   name?: string;
   staff?: StaffKey[];
-}
-
-export interface LabMember {
-  email: string;
-  role: Role;
-  username?: string;
-  /** The numbers that the person's account has on hosts already. Absent: allocated; `gid`: as the uid. */
-  uid?: number;
-  gid?: number;
-  /** Lines of public keys that the person has already. */
-  keys?: string[];
-  permissions?: PermissionKey[];
 }
 
 /** A team. Without members, everyone in the organization is in it. */
@@ -85,16 +73,6 @@ export interface Lab {
   grants?: LabGrant[];
 }
 
-export class LabError extends DomainError {
-  /** The path to the fault: keys and list indexes, outermost first. */
-  readonly at: readonly (string | number)[];
-
-  constructor(message: string, at: readonly (string | number)[]) {
-    super('invalid_request', message);
-    this.at = at;
-  }
-}
-
 /** As people write it: `slurm` is the usual name of the scheduler `sunk`. */
 export type WrittenCluster = Omit<LabCluster, 'scheduler'> & {
   scheduler?: LabCluster['scheduler'] | 'slurm';
@@ -139,33 +117,11 @@ export function checkLab({ clusters, ...others }: WrittenLab): Lab {
 }
 
 function checkMembers({ slug, members = [] }: LabOrganization, at: readonly (string | number)[]): void {
-  const [emails, usernames] = [new Set<string>(), new Set<string>()];
-  const uids = new Map<number, string>();
-  const fingerprints = new Map<string, string>();
-  for (const [index, { email, username, uid, gid, keys = [], permissions }] of members.entries()) {
+  const check = memberCheck(slug);
+  for (const [index, member] of members.entries()) {
     const here = [...at, 'members', index];
-    for (const line of keys) {
-      const { fingerprint } = keyOf(line, email, [...here, 'keys']);
-      const other = fingerprints.get(fingerprint) ?? email;
-      if (other !== email)
-        throw new LabError(`${other} and ${email} have the same key ${fingerprint}.`, [...here, 'keys']);
-      fingerprints.set(fingerprint, email);
-    }
-    const holder = uid === undefined ? undefined : uids.get(uid);
-    if (holder) throw new LabError(`${holder} and ${email} have the same uid ${uid}.`, [...here, 'uid']);
-    if (uid !== undefined) uids.set(uid, email);
-    else if (gid !== undefined) throw new LabError(`${email} has a gid, and no uid.`, [...here, 'gid']);
-    once(emails, foldEmail(email), `member of ${slug}`, here);
-    if (username !== undefined) {
-      if (!isUsername(username))
-        throw new LabError(
-          `"${username}" cannot be a username: 1 to 32 characters, a lowercase letter first, then lowercase letters, digits, _ or -, and not an account that systems have for themselves.`,
-          [...here, 'username'],
-        );
-      once(usernames, username, `username in ${slug}`, [...here, 'username']);
-    }
-    const unknown = permissions?.find((permission) => !isPermissionKey(permission));
-    if (unknown) throw new LabError(`${unknown} is not a permission.`, [...here, 'permissions']);
+    const keys = (member.keys ?? []).map((line) => keyOf(line, member.email, [...here, 'keys']).fingerprint);
+    check(member, keys, here);
   }
 }
 
@@ -241,11 +197,6 @@ export function checkDriver({ name, scheduler, simulated, slurm, kubernetes }: L
     }
     checkKubernetesSettings(name, kubernetes);
   }
-}
-
-function once(seen: Set<string>, value: string, what: string, at: readonly (string | number)[]): void {
-  if (seen.has(value)) throw new LabError(`The ${what} ${value} is there twice.`, at);
-  seen.add(value);
 }
 
 export interface Fault {

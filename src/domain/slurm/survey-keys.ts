@@ -12,6 +12,7 @@ export interface FoundKey extends PersonKey {
 export interface FoundKeys {
   byName: ReadonlyMap<string, ReadonlyMap<string, FoundKey>>;
   holders: ReadonlyMap<string, ReadonlySet<string>>;
+  logins: readonly SurveyedHost[];
 }
 
 export function findKeys(hosts: readonly SurveyedHost[], gatewayKeys: readonly string[]): FoundKeys {
@@ -26,7 +27,7 @@ export function findKeys(hosts: readonly SurveyedHost[], gatewayKeys: readonly s
     byName.set(name, own);
     holders.set(key.fingerprint, (holders.get(key.fingerprint) ?? new Set()).add(name));
   }
-  return { byName, holders };
+  return { byName, holders, logins: hosts.filter(({ roles }) => roles.includes('login')) };
 }
 
 /** A line of authorized_keys; undefined for one that holds no key. */
@@ -44,7 +45,7 @@ export function readLine(line: string, file: string): FoundKey | undefined {
   }
 }
 
-export function keysOf(name: string, { byName, holders }: FoundKeys): PersonKeys {
+export function keysOf(name: string, { byName, holders, logins }: FoundKeys): PersonKeys {
   const keys: PersonKey[] = [];
   const others: PersonKeys['others'] = [];
   for (const { reason, ...key } of byName.get(name)?.values() ?? []) {
@@ -53,5 +54,13 @@ export function keysOf(name: string, { byName, holders }: FoundKeys): PersonKeys
     if (why === '') keys.push(key);
     else others.push({ ...key, reason: why });
   }
-  return { keys, others };
+  return { keys, others, unread: unreadOn(name, logins) };
+}
+
+function unreadOn(name: string, logins: readonly SurveyedHost[]): string[] {
+  if (logins.length === 0) return ['login nodes'];
+  const unread = logins.filter(
+    ({ fault, accounts, read }) => fault !== null || (accounts.has(name) && !read.includes(name)),
+  );
+  return unread.map(({ host }) => host);
 }

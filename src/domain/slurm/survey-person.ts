@@ -30,6 +30,8 @@ export interface PersonKeys {
   /** Ed25519, without options, in this account only. */
   keys: PersonKey[];
   others: (PersonKey & { reason: string })[];
+  /** The login nodes on which they could not be read, all of them. */
+  unread: string[];
 }
 
 /** Every name is of one word, so that the API shows the person as it is. */

@@ -42,6 +42,8 @@ export interface SurveyedHost {
   /** Homes that root cannot read. */
   closed: readonly string[];
   keys: readonly { name: string; file: string; line: string }[];
+  /** Names whose keys were read, all of them. */
+  read: readonly string[];
   logins: readonly SurveyedLogin[];
   /** As sudoers has them: names, `%group`, `#number`. */
   sudoers: readonly string[];
@@ -64,6 +66,21 @@ export interface SlurmUser {
   gpu: number;
   running: number;
   pending: number;
+}
+
+/** What a host may say of people: root on one compute node must not decide who has which key, or who is in Slurm's accounting. */
+export function believed(host: SurveyedHost): SurveyedHost {
+  const nothing = { keys: [], read: [], logins: [], homes: new Map(), linked: [], closed: [] };
+  return {
+    ...host,
+    ...(host.roles.includes('login') ? {} : nothing),
+    ...(host.roles.includes('controller') ? {} : { slurm: new Map(), nodes: [] }),
+  };
+}
+
+/** Whether a host decides about people: the controller, then login nodes. What only the others say is a difference. */
+export function decides({ roles }: SurveyedHost): boolean {
+  return roles.includes('controller') || roles.includes('login');
 }
 
 export function groupName(hosts: readonly SurveyedHost[], gid: number): string {

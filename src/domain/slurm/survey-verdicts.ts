@@ -2,15 +2,23 @@
 import { homeOf, isUsername, usernamesFromEmail } from '../people/person.ts';
 import { type FoundKeys, keysOf } from './survey-keys.ts';
 import type { Judgement, PersonKeys, Verdict } from './survey-person.ts';
-import { groupName, groupsOf, type SurveyedAccount, type SurveyedHost, slurmUser } from './survey-report.ts';
+import {
+  decides,
+  groupName,
+  groupsOf,
+  type SurveyedAccount,
+  type SurveyedHost,
+  slurmUser,
+} from './survey-report.ts';
 
-/** An account as most hosts have it, and all that rules need to know. */
+/** An account as the controller has it, or else the first login node, and all that rules need to know. */
 export interface Subject {
   account: SurveyedAccount;
   on: readonly { host: SurveyedHost; account: SurveyedAccount }[];
   hosts: readonly SurveyedHost[];
+  /** Of the hosts, the controller and login nodes. What the others say is a difference. */
+  deciding: readonly SurveyedHost[];
   keys: PersonKeys;
-  groups: readonly string[];
   /** Of the keys in this account, the other accounts that have one of them alone with it. */
   sharers: ReadonlySet<string>;
   manager: string;
@@ -35,33 +43,26 @@ export function subjectOf(
     const account = host.accounts.get(name);
     return account ? [{ host, account }] : [];
   });
-  const account = usual(on.map((one) => one.account));
+  const deciding = hosts.filter(decides);
+  // The controller is the first one: jobs run with its numbers.
+  const [account] = on.flatMap((one) => (deciding.includes(one.host) ? [one.account] : []));
+  if (!account) throw new Error('an account that neither the controller nor a login node has');
   const alone = [...(found.byName.get(name)?.keys() ?? [])].flatMap((fingerprint) => {
     const others = [...(found.holders.get(fingerprint) ?? [])].filter((one) => one !== name);
     return others.length === 1 ? others : [];
   });
   return {
-    ...{ account, on, hosts, manager },
+    ...{ account, on, hosts, deciding, manager },
     keys: keysOf(name, found),
-    groups: [...groupsOf(account, hosts), groupName(hosts, account.gid)],
     sharers: new Set(alone),
   };
-}
-
-/** The numbers that most hosts have; where as many have others, those of the first host, which is the controller. */
-function usual(accounts: readonly SurveyedAccount[]): SurveyedAccount {
-  const numbers = ({ uid, gid }: SurveyedAccount) => `${uid}:${gid}`;
-  const count = (one: SurveyedAccount) => accounts.filter((other) => numbers(other) === numbers(one)).length;
-  const most = Math.max(...accounts.map(count));
-  const found = accounts.find((one) => count(one) === most);
-  if (!found) throw new Error('an account that no host has');
-  return found;
 }
 
 const rules: readonly ((subject: Subject) => Finding[])[] = [
   otherName,
   otherNumbers,
   privileges,
+  otherRights,
   otherHome,
   noKey,
   notes,
@@ -77,18 +78,19 @@ export function judge(subject: Subject): Judgement {
   };
 }
 
-function notPerson({ account, on, hosts, keys, sharers, manager }: Subject): Finding[] {
+function notPerson({ account, on, deciding, keys, sharers, manager }: Subject): Finding[] {
   const { name, uid, shell } = account;
-  const twin = [...(on[0]?.host.accounts.values() ?? [])].find(
+  const known = on.filter(({ host }) => deciding.includes(host));
+  const twin = [...(known[0]?.host.accounts.values() ?? [])].find(
     (other) =>
       other.name !== name &&
-      on.every(({ host, account: own }) => host.accounts.get(other.name)?.uid === own.uid),
+      known.every(({ host, account: own }) => host.accounts.get(other.name)?.uid === own.uid),
   );
   const count = keys.keys.length + keys.others.length;
   const reasons = [
     uid === 0 && 'it has the number 0, which is root',
     name === manager && 'it is the management account',
-    (name === 'munge' || hosts.some(({ services }) => services.includes(name))) && 'a service runs as it',
+    (name === 'munge' || deciding.some(({ services }) => services.includes(name))) && 'a service runs as it',
     /\/(nologin|false|sync|shutdown|halt)$/.test(shell) && `its shell is ${shell}`,
     twin && uid !== 0 && `${twin.name} has the same number`,
     (count > mostKeysOfPerson || sharers.size > 1) && `${count} keys use it`,
@@ -148,27 +150,46 @@ function mend({ host, groups }: SurveyedHost, own: SurveyedAccount, wanted: Surv
   return [account, files].filter((one) => one.length > 0).map((one) => `${host}: ${one.join(' && ')}`);
 }
 
-function privileges({ account: { name, uid }, groups, hosts }: Subject): Finding[] {
+function privileges({ account, deciding }: Subject): Finding[] {
+  return rightsOn(deciding, account).map((reason) => ({ verdict: 'privileged', reason }));
+}
+
+function rightsOn(hosts: readonly SurveyedHost[], account: SurveyedAccount): string[] {
+  const { name, uid, gid } = account;
   const sudoers = new Set(hosts.flatMap((host) => host.sudoers));
+  const groups = [...groupsOf(account, hosts), groupName(hosts, gid)];
   const byGroup = groups.find((one) => privilegedGroups.has(one) || sudoers.has(`%${one}`));
-  const reasons = [
-    byGroup !== undefined && `it is in the group ${byGroup}`,
-    (sudoers.has(name) || sudoers.has(`#${uid}`)) && 'sudoers names it',
+  return [
+    ...(byGroup === undefined ? [] : [`it is in the group ${byGroup}`]),
+    ...(sudoers.has(name) || sudoers.has(`#${uid}`) ? ['sudoers names it'] : []),
   ];
-  return reasons.flatMap((reason) => (reason ? [{ verdict: 'privileged', reason }] : []));
+}
+
+/** Rights and services of other hosts alone: the person stays as they are there. */
+function otherRights({ account, on, deciding }: Subject): Finding[] {
+  const known = rightsOn(deciding, account);
+  return on.flatMap(({ host, account: own }): Finding[] => {
+    if (deciding.includes(host)) return [];
+    const rights = rightsOn([host], own).filter((right) => !known.includes(right));
+    const services = host.services.includes(own.name) ? ['a service runs as it'] : [];
+    return [...rights, ...services].map((right) => ({
+      ...{ verdict: 'differs', reason: `on ${host.host} ${right}` },
+    }));
+  });
 }
 
 function otherHome({ account: { name, home }, on }: Subject): Finding[] {
   const wanted = homeOf(name);
-  if (home === wanted || !isUsername(name) || on.every(({ host }) => host.linked.includes(name))) return [];
+  const logins = on.filter(({ host }) => host.roles.includes('login'));
+  const isLinked = logins.length > 0 && logins.every(({ host }) => host.linked.includes(name));
+  if (home === wanted || !isUsername(name) || isLinked) return [];
   const commands = [`ln -s ${quoted(home)} ${quoted(wanted)}`];
   return [{ verdict: 'home', reason: `its home is ${home}, not ${wanted}`, commands }];
 }
 
-function noKey({ keys: { keys, others }, hosts }: Subject): Finding[] {
+function noKey({ keys: { keys, others, unread } }: Subject): Finding[] {
   if (keys.length > 0) return [];
-  if (!hosts.some(({ roles, fault }) => roles.includes('login') && fault === null))
-    return [{ reason: 'its keys are not known, since no login node answered' }];
+  if (unread.length > 0) return [{ reason: `its keys on ${unread.join(', ')} are not known` }];
   const why = [...new Set(others.map(({ reason }) => `one ${reason}`))].join(', ');
   return [{ verdict: 'needs_key', reason: why === '' ? 'it has no key' : `of its keys, ${why}` }];
 }

@@ -2,6 +2,8 @@
 import { findKeys } from './survey-keys.ts';
 import type { ClusterSurvey, Judgement, PersonKeys, SurveyedPerson } from './survey-person.ts';
 import {
+  believed,
+  decides,
   groupName,
   groupsOf,
   type SlurmUser,
@@ -19,14 +21,18 @@ export interface SurveyScope {
 }
 
 export function mergeSurvey(
-  hosts: readonly SurveyedHost[],
+  reports: readonly SurveyedHost[],
   { manager, gatewayKeys }: SurveyScope,
 ): ClusterSurvey {
-  const names = new Set(hosts.flatMap(({ candidates }) => candidates));
+  const hosts = reports.map(believed);
+  const deciding = hosts.filter(decides);
+  const names = new Set(
+    deciding.flatMap(({ accounts, candidates }) => candidates.filter((name) => accounts.has(name))),
+  );
   const found = findKeys(hosts, gatewayKeys);
   const people = [...names].sort().map((name): SurveyedPerson => {
     const subject = subjectOf(name, { hosts, manager, found });
-    return { ...describe(subject.account, hosts), ...subject.keys, ...judge(subject) };
+    return { ...describe(subject.account, deciding), ...subject.keys, ...judge(subject) };
   });
   return { notices: noticesOf(hosts), hosts: hosts.map(hostLine), people };
 }
@@ -77,9 +83,21 @@ function noticesOf(hosts: readonly SurveyedHost[]): string[] {
       host.directories.map((name) => `${host.host}: ${directoryText(name, host)}`),
     ),
     ...each('writer', 'may write account files: '),
+    ...hosts.flatMap((host) => strangersOn(host, hosts)),
     ...(isCopied ? ['All hosts have the same /etc/passwd: it is copied from one to the others.'] : []),
     ...each('other'),
   ];
+}
+
+/** Accounts of a compute node alone are of no person here. */
+function strangersOn(host: SurveyedHost, hosts: readonly SurveyedHost[]): string[] {
+  if (decides(host)) return [];
+  const names = host.candidates.filter(
+    (name) => !hosts.some((one) => decides(one) && one.accounts.has(name)),
+  );
+  if (names.length === 0) return [];
+  const shown = names.length > 5 ? [...names.slice(0, 5), `${names.length - 5} more`] : names;
+  return [`${host.host}: neither the controller nor a login node has ${shown.join(', ')}`];
 }
 
 function directoryText(name: string, { accounts }: SurveyedHost): string {

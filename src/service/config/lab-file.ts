@@ -1,7 +1,8 @@
 /** Reads a lab file (`lab.yaml`), which has the format of the operator API. */
 import { dirname, resolve } from 'node:path';
 import { loadDocument } from '../../api/http/document.ts';
-import { checkLab, type Lab, LabError, type WrittenLab } from '../../domain/clusters/lab.ts';
+import { checkLab, type Lab, type WrittenLab } from '../../domain/clusters/lab.ts';
+import { LabError } from '../../domain/clusters/lab-member.ts';
 import { withLabPaths } from '../../domain/clusters/lab-paths.ts';
 import { planLab } from '../../domain/clusters/lab-plan.ts';
 import { DomainError } from '../../domain/error.ts';

@@ -1,6 +1,7 @@
 /** SSH keys that a lab file gives members. One that the file leaves out stays, and one that its person revoked stays revoked. */
 import { keyLabel, parseSshPublicKey } from '../../domain/access/ssh-key.ts';
-import type { Lab, LabMember } from '../../domain/clusters/lab.ts';
+import type { Lab } from '../../domain/clusters/lab.ts';
+import type { LabMember } from '../../domain/clusters/lab-member.ts';
 import { invalidState } from '../../domain/error.ts';
 import { newId } from '../../domain/id.ts';
 import { present } from '../../domain/present.ts';

@@ -2,7 +2,8 @@
 import { isSameGrant, isWiderRole } from '../../domain/access/grant.ts';
 import { forGood, type GrantedPermission, type PermissionKey } from '../../domain/access/permission.ts';
 import { isInService } from '../../domain/clusters/cluster.ts';
-import type { Lab, LabGroup, LabMember } from '../../domain/clusters/lab.ts';
+import type { Lab, LabGroup } from '../../domain/clusters/lab.ts';
+import type { LabMember } from '../../domain/clusters/lab-member.ts';
 import { type LabStep, planLab } from '../../domain/clusters/lab-plan.ts';
 import { invalidRequest } from '../../domain/error.ts';
 import { present } from '../../domain/present.ts';

@@ -113,6 +113,7 @@ function surveyedHost(host: Host, text: string, fault: string | null): SurveyedH
     homeNames: firsts('home-name'),
     closed: firsts('closed'),
     keys: rows('key').map(([who = '', file = '', line = '']) => ({ name: who, file, line })),
+    read: firsts('read'),
     logins: rows('login').map(([who = '', from = '', fingerprint = '', times, last = '']) => ({
       ...{ host: name, name: who, from, fingerprint, last },
       times: Number(times),

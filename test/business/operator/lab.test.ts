@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { QueryResult, RootOperationNode, UnknownRow } from 'kysely';
-import type { Lab, LabMember } from '../../../src/domain/clusters/lab.ts';
+import type { Lab } from '../../../src/domain/clusters/lab.ts';
+import type { LabMember } from '../../../src/domain/clusters/lab-member.ts';
 import { createCluster } from '../../../src/store/clusters/clusters.ts';
 import { takeSteps } from '../../../src/store/data-dir/lab.ts';
 import { listAllLiveGrants } from '../../../src/store/organizations/grants.ts';

@@ -67,7 +67,7 @@ const surveyed = {
   people: ['bob', evil].map((username, index) => ({
     ...{ username, uid: 1003 + index, gid: 100, group: 'users', groups: [], name: '', shell: '/bin/sh' },
     home: { path: `/home/${username}`, owner: null, mode: null, closed: false },
-    ...{ source: 'files', password: 'none', expired: false, others: [], logins: [] },
+    ...{ source: 'files', password: 'none', expired: false, others: [], unread: [], logins: [] },
     keys: [{ line: 'ssh-ed25519 AAAA', fingerprint: 'SHA256:a', file: 'f' }],
     slurm: { accounts: [], default: '', level: '', coordinates: [], cpu: 0, gpu: 0, running: 1, pending: 2 },
     ...(index === 0

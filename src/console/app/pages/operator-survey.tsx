@@ -69,7 +69,10 @@ function Found({ survey }: { survey: Survey }) {
 }
 
 const columns: Column<Person>[] = [
-  { name: 'Username', cell: (one) => <Two first={<Text of={one.username} />} second={one.name} /> },
+  {
+    name: 'Username',
+    cell: (one) => <Two first={<Text of={one.username} />} second={<Text of={one.name} />} />,
+  },
   { name: 'UID', isNumber: true, cell: (one) => one.uid },
   { name: 'Group', cell: (one) => <Text of={one.group} /> },
   { name: 'Keys', isNumber: true, cell: (one) => one.keys.length },

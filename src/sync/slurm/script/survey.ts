@@ -91,9 +91,9 @@ survey_homes() {
   done < "$T/people"
 }
 
-# Where sshd looks for the keys of each person, as name, number, group, home and paths. Only a Match makes a difference between people.
+# Where sshd looks for the keys of each person, as name, number, group, home, program and paths. Only a Match makes a difference between people.
 key_files() {
-  local name rest
+  local name rest command
   sshd=$(command -v sshd)
   config=$(tr '\0' ' ' < "/proc/$(pgrep -o -x sshd)/cmdline" 2> /dev/null | sed -n 's/.* -f *\([^ ]*\).*/\1/p')
   [ -n "$config" ] || config=/etc/ssh/sshd_config
@@ -102,7 +102,9 @@ key_files() {
   while IFS="$tab" read -r name rest; do
     has_time || return 0
     [ -z "$matches" ] || sshd_settings "$name"
-    emit "$name" "$rest" "$(sed -n 's/^authorizedkeysfile //p' "$T/sshd")"
+    command=$(sed -n 's/^authorizedkeyscommand //p' "$T/sshd")
+    [ -n "$command" ] || command=none
+    [ ! -s "$T/sshd" ] || emit "$name" "$rest" "$command" "$(sed -n 's/^authorizedkeysfile //p' "$T/sshd")"
   done < "$T/people"
 }
 sshd_settings() { limited 5 "$sshd" -T -f "$config" -C "user=$1,host=localhost,addr=127.0.0.1" > "$T/sshd"; }
@@ -117,29 +119,44 @@ expand_key_files='
     out = out path
     return out ~ /^\// ? out : $4 "/" out
   }
-  { line = $1 OFS $2 OFS $3; count = split($5, file, " "); for (i = 1; i <= count; i++) line = line OFS expand(file[i]); print line }'
+  { line = $1 OFS $2 OFS $3 OFS $5; count = split($6, file, " "); for (i = 1; i <= count; i++) line = line OFS expand(file[i]); print line }'
 
 # The keys of each person, read with the rights of that person, as sshd reads them: root may be nobody on a mount, and a link in a
-# home leads where its owner may read. They go into a file, since a pipe stays open for as long as a process of the person likes.
+# home leads where its owner may read. Other processes of the person can take the descriptors of that reader: it has none of a file,
+# and a pipe for itself alone, which is read for so long and no longer.
 survey_keys() {
-  local matches='' name uid gid
+  local matches='' name uid gid command own
   command -v sshd > /dev/null || return 0
   command -v setpriv > /dev/null || { emit notice other 'keys are not read: setpriv (util-linux) is missing'; return 0; }
   key_files > "$T/key-files"
-  [ -s "$T/sshd" ] || { emit notice other 'keys are not read: sshd -T does not say where they are'; return 0; }
-  command=$(sed -n 's/^authorizedkeyscommand //p' "$T/sshd")
-  case $command in '' | none) ;; *) emit notice other "sshd asks for keys: $command" ;; esac
+  [ -s "$T/key-files" ] || { emit notice other 'keys are not read: sshd -T does not say where they are'; return 0; }
+  cut -f 5 "$T/key-files" | grep -vx none | sort -u | sed "s/^/notice$tab""other$tab""sshd asks for keys: /"
   awk -F '\t' "$expand_key_files" OFS='\t' "$T/key-files" > "$T/expanded"
   while IFS= read -r line; do
     set -f; IFS=$tab; set -- $line; unset IFS; set +f
-    name=$1 uid=$2 gid=$3; shift 3
+    name=$1 uid=$2 gid=$3 command=$4; shift 4
     has_time || { emit notice other "not everybody's keys were read: there was no time after $name"; break; }
-    (ulimit -f 512; limited 5 setpriv --reuid="$uid" --regid="$gid" --clear-groups sh -c "$print_files" keys "$@") > "$T/keys"
-    case $command in */sss_ssh_authorizedkeys*) { echo '# file sssd'; limited 5 sss_ssh_authorizedkeys "$name"; } >> "$T/keys" ;; esac
-    awk '/^# file / { file = substr($0, 8); gsub(/\t/, " ", file); next } /^[ \t]*(#|$)/ || length($0) > 8000 || ++count > 100 { next } { gsub(/[\t\r]/, " "); print "key", name, file, $0 }' OFS='\t' name="$name" "$T/keys"
+    limited 5 setpriv --reuid="$uid" --regid="$gid" --clear-groups sh -c "$print_files" keys "$@" | timeout -k 2 7 head -c 262144 > "$T/keys"
+    own=$(tail -n 1 "$T/keys")
+    case $command in
+      none) ;;
+      */sss_ssh_authorizedkeys*) { echo '# file sssd'; limited 5 sss_ssh_authorizedkeys "$name"; } >> "$T/keys" || own='' ;;
+      *) own='' ;;
+    esac
+    name=$name own=$own awk "$key_lines" OFS='\t' "$T/keys"
   done < "$T/expanded"
 }
-print_files='for file; do [ ! -f "$file" ] || { echo "# file $file"; head -c 65536 "$file"; echo; }; done'
+print_files='for file; do [ ! -f "$file" ] || { echo "# file $file"; head -c 65536 "$file" || exit; echo; }; done; echo "# read"'
+# The last line of the reader says that all of it came.
+key_lines='
+  BEGIN { name = ENVIRON["name"] }
+  /^# file / { file = substr($0, 8); gsub(/\t/, " ", file); size = 0; next }
+  { size += length($0) + 1 }
+  size > 65536 { cut = 1 }
+  /^[ \t]*(#|$)/ { next }
+  length($0) > 8000 || ++count > 100 { cut = 1; next }
+  { gsub(/[\t\r]/, " "); print "key", name, file, $0 }
+  END { if (cut) print "notice", "other", "not all lines of keys of " name " were read: 100 of 8000 characters, and 64 KiB of a file, are the most"; else if (ENVIRON["own"] == "# read") print "read", name }'
 
 # Who was let in by sshd itself in the last 30 days, with which key and from where; "last" knows no keys.
 survey_logins() {
