@@ -1,5 +1,10 @@
 /** The code for one side of one cluster: applies the wanted state there, and reports the present one. */
-import type { KubernetesSideReport, Manifest, SlurmReport } from '../domain/access/manifest.ts';
+import type {
+  KubernetesSideReport,
+  Manifest,
+  ReleasedAccounts,
+  SlurmReport,
+} from '../domain/access/manifest.ts';
 import type { KubernetesAccess } from '../domain/kubernetes/bindings.ts';
 
 interface SideDriver<Desired, Report, Outcome> {
@@ -15,9 +20,9 @@ interface SideDriver<Desired, Report, Outcome> {
   apply(desired: Desired, signal: AbortSignal, superseded?: AbortSignal): Promise<Outcome>;
   /**
    * Removes what the driver put there, and nothing else; homes stay. Idempotent. Throws a message for a person when something
-   * is left that must be removed. `handBack`: usernames of adopted accounts that get back what they had before.
+   * is left that must be removed.
    */
-  release(signal: AbortSignal, handBack?: readonly string[]): Promise<void>;
+  release(signal: AbortSignal, adopted?: ReleasedAccounts): Promise<void>;
   close(): Promise<void>;
   /** Whether the driver applies changed settings by itself; otherwise it is closed and created again. */
   readonly followsSettings: boolean;

@@ -5,6 +5,7 @@ import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { ManifestAccount } from '../../src/domain/access/manifest.ts';
+import { formerRows } from '../../src/sync/slurm/desired.ts';
 import { readFacts } from '../../src/sync/slurm/facts.ts';
 import type { Row } from '../../src/sync/slurm/script.ts';
 import { mulberry } from '../support/random.ts';
@@ -18,7 +19,7 @@ const skip =
 
 const given = (username: string, uid: number, gid: number, changes: Partial<ManifestAccount> = {}) =>
   person(username, uid, { gid, isAdopted: true, ...changes });
-const formerRow = ({ username, uid, gid }: ManifestAccount): Row => ['former', username, uid, gid, ''];
+const formerRow = (one: ManifestAccount) => formerRows([one])[0] as Row;
 const bob = given('bob', 1003, 100);
 const gus = given('gus', 1008, 1008);
 const hal = given('hal', 1009, 100);
@@ -232,4 +233,41 @@ test('a hand-back that fails takes nothing away, nor does a conflict of one who 
   writeFileSync(join(host.directory, 'etc/passwd'), before['passwd'] ?? '');
   assert.match(await withProcesses(host, release), /^bob goes on\ngus goes on$/m);
   assert.deepEqual(filesOf(host), first);
+});
+
+test('who left is locked on a host that knows nothing of them, or is named', { skip }, async () => {
+  using host = oneHost(['login']);
+  addAccounts(host, bobAndGus);
+  await host.shell("sed -i 's/^sudo:.*/sudo:x:27:bob/' /etc/group");
+  const first = filesOf(host);
+  const expiryOf = (name: string) =>
+    new RegExp(`^${name}:(.*:)*([0-9]*):$`, 'm').exec(host.file('etc/shadow'))?.[2];
+  const unfit = await host.apply([gus], [formerRow(bob)]);
+  const isOpen = 'bob, who left, has an open account here that is not ours (chage -E 1 bob)';
+  assert.deepEqual([unfit.problems, unfit.drift, unfit.faults, expiryOf('bob')], [[], [], [isOpen], '']);
+  assert.deepEqual((await host.observe()).faults, [isOpen]);
+  // As he was adopted, whatever the settings say by now.
+  const privileged = formerRows([{ ...bob, isPrivileged: true }]);
+  const locked = await host.apply([gus], privileged);
+  assert.deepEqual([locked.faults, expiryOf('bob')], [[], '1']);
+
+  addAccounts(host, {
+    passwd: ['boss:x:1008:100::/home/boss:/bin/sh'],
+    shadow: ['boss:*:19000:0:99999:7:::'],
+  });
+  const twin = 'the uid 1008 of gus is also that of boss: when gus leaves, their processes go on';
+  assert.deepEqual((await host.observe()).faults, [twin]);
+  const left = await host.apply([], [...privileged, formerRow(gus)]);
+  assert.deepEqual(left.faults, ['processes of gus, who left, are not ended, as boss has the uid 1008 too']);
+
+  rmSync(join(host.directory, 'var/andromeda-slurm'), { recursive: true });
+  for (const name of names) writeFileSync(join(host.directory, 'etc', name), first[name] ?? '');
+  addAccounts(host, { passwd: ['hal:x:1209:100::/home/hal:/bin/sh'], shadow: ['hal:*:19000:0:99999:7:::'] });
+  const passwd = host.file('etc/passwd');
+  const released = await host.run(host.releasing([...privileged, formerRow(hal), ['hand-back', 'gus']]));
+  const { notices, problems } = readFacts(released, new Map());
+  const another =
+    'hal, who left, has an open account here, with the uid 1209 and the gid 100, that is not ours (chage -E 1 hal)';
+  assert.deepEqual([problems, notices, expiryOf('bob'), expiryOf('gus')], [[], [another], '1', '40000']);
+  assert.equal(host.file('etc/passwd'), passwd);
 });

@@ -173,7 +173,7 @@ test('people who were on a Slurm cluster before', { skip: noSlurm }, async (t) =
   await t.test('a release hands back what it changed, and leaves locked who left', async () => {
     await beta.converge(next([bob, ...people.filter((one) => one.username !== 'cleo')], [cleo]));
     await shell('a2', 'usermod -s /bin/bash bob');
-    await beta.driver.release(inTime(), ['bob', 'dan', 'eve', 'fay', 'gus']);
+    await beta.driver.release(inTime(), { handBack: ['bob', 'dan', 'eve', 'fay', 'gus'] });
     const now = await files();
     const changed = (text: string) =>
       text

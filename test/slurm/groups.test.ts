@@ -28,7 +28,7 @@ test('a group is made with its number, and its members follow the list', { skip 
   using host = oneHost(['login']);
   const before = [host.file('etc/group'), host.file('etc/gshadow')];
   const facts = await host.apply([ada, bob], [], [vision('ada', 'eve')]);
-  assert.deepEqual([facts.problems, facts.groupFaults, facts.drift], [[], [], []]);
+  assert.deepEqual([facts.problems, facts.faults, facts.drift], [[], [], []]);
   assert.deepEqual(
     linesOf(host, 'vision'),
     ['vision:x:5003:ada', 'vision:!::ada'],
@@ -84,17 +84,17 @@ test('a group that is another is a fault, and nothing of it changes', { skip }, 
     'the gid 5004 of the group speech belongs to the group other',
     'the group hpc is not made, as sudoers names it',
   ];
-  assert.deepEqual([facts.groupFaults, facts.drift, facts.settled?.generation], [faults, [], 1]);
+  assert.deepEqual([facts.faults, facts.drift, facts.settled?.generation], [faults, [], 1]);
   assert.equal(host.file('etc/group'), `${before}ada:x:30001:\nrobots:x:5006:ada\n`);
   // Once nothing is in the way any more, it is made without another change.
   await host.shell('groupdel vision');
   assert.deepEqual((await host.observe()).drift, ['groups are not as they should be']);
-  const { groupFaults } = await host.apply([ada], [], groups);
-  assert.deepEqual([groupFaults, linesOf(host, 'vision')[0]], [faults.slice(1), 'vision:x:5003:ada']);
+  const again = await host.apply([ada], [], groups);
+  assert.deepEqual([again.faults, linesOf(host, 'vision')[0]], [faults.slice(1), 'vision:x:5003:ada']);
   // A number that changed by hand is not changed back: files have the other one by now.
   await host.shell('groupmod -g 7000 robots');
   const changed = await host.apply([ada], [], groups);
-  assert.match(changed.groupFaults.join(), /the group robots \(gid 7000\) is there already/);
+  assert.match(changed.faults.join(), /the group robots \(gid 7000\) is there already/);
   await host.release();
   assert.deepEqual(linesOf(host, 'vision'), ['', '']);
   assert.equal(linesOf(host, 'robots')[0], 'robots:x:7000:', 'not ours any more');
@@ -111,7 +111,7 @@ test('on a host whose people come from a directory, groups are looked up and not
     return { name, gid: Number(gid), members: ['ada'] };
   });
   const facts = await host.apply([ada], [], groups);
-  assert.deepEqual(facts.groupFaults, ['the directory has the gid 6004 for the group speech, and not 5004']);
+  assert.deepEqual(facts.faults, ['the directory has the gid 6004 for the group speech, and not 5004']);
   assert.match(facts.notices.join(), /robots \(gid 5005\) is not in the directory, or that does not answer/);
   assert.equal(host.file('etc/group'), before);
 });

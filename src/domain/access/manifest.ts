@@ -30,7 +30,16 @@ export interface Manifest {
   direct?: DirectLogins;
 }
 
-export type FormerAccount = Pick<ManifestAccount, 'username' | 'uid' | 'gid'>;
+export interface FormerAccount extends Pick<ManifestAccount, 'username' | 'uid' | 'gid'> {
+  /** Hosts adopted it also where it may become root. */
+  isPrivileged?: boolean;
+}
+
+/** What a release does with adopted accounts: those of people with access get back what they had, and those of others are locked. */
+export interface ReleasedAccounts {
+  handBack?: readonly string[];
+  former?: readonly FormerAccount[];
+}
 
 export interface ManifestAccount {
   userId: string;

@@ -1,32 +1,55 @@
 /** Accounts that hosts of a cluster had before us: known here too, as a host that is installed anew knows nothing of them. */
-import type { FormerAccount, Manifest } from '../../domain/access/manifest.ts';
+import type { FormerAccount, Manifest, ReleasedAccounts } from '../../domain/access/manifest.ts';
 import type { Reader, Store, Tx } from '../engine/index.ts';
-import { insertRow, listRows } from '../engine/rows.ts';
+import { listRows, saveRow } from '../engine/rows.ts';
+import type { Schema } from '../generated/schema.ts';
 
 /**
  * Records the accounts of a manifest that its hosts may adopt; call it before they get the manifest. Returns those adopted before whose
- * people are to have no account now.
+ * people are to have no account now. `adoptPrivileged`: what the settings say now; that an account was adopted by it is for good, as the
+ * name goes from the settings with the person.
  */
 export async function recordAdopted(
   store: Store,
   { clusterId, accounts }: Pick<Manifest, 'clusterId' | 'accounts'>,
+  adoptPrivileged: readonly string[] = [],
 ): Promise<FormerAccount[]> {
   const rows = await listRows(store.read, 'adopted_accounts', { cluster_id: clusterId }, 'user_id');
   const ready = accounts.filter(({ loginState }) => loginState === 'ready');
-  const known = new Set(rows.map((row) => row.user_id));
-  const added = ready.filter(({ isAdopted, userId }) => isAdopted && !known.has(userId));
-  if (added.length > 0)
+  const known = new Map(rows.map((row) => [row.user_id, row]));
+  const isNews = ({ isAdopted, userId, username }: (typeof ready)[number]) => {
+    const row = known.get(userId);
+    return isAdopted && (!row || (row.privileged === 0 && adoptPrivileged.includes(username)));
+  };
+  const news = ready.filter(isNews);
+  if (news.length > 0)
     await store.write(async ({ db }) => {
-      for (const { userId, username, uid, gid } of added) {
-        const row = { cluster_id: clusterId, user_id: userId, username, uid, gid, hand_back: 0 };
-        await insertRow(db, 'adopted_accounts', row);
+      for (const { userId, username, uid, gid } of news) {
+        const privileged = adoptPrivileged.includes(username) ? 1 : 0;
+        const row = { cluster_id: clusterId, user_id: userId, username, uid, gid, privileged, hand_back: 0 };
+        await saveRow(db, 'adopted_accounts', ['cluster_id', 'user_id'], row);
       }
     });
   const present = new Set(ready.map(({ userId }) => userId));
-  return rows
-    .filter((row) => !present.has(row.user_id))
-    .map(({ username, uid, gid }) => ({ username, uid, gid }));
+  return rows.filter((row) => !present.has(row.user_id)).map(formerOf);
 }
+
+function formerOf({ username, uid, gid, privileged }: Schema['adopted_accounts']): FormerAccount {
+  return { username, uid, gid, isPrivileged: privileged === 1 };
+}
+
+/** The IDs of members who have access to the cluster. */
+const withAccess = (db: Reader, clusterId: string) =>
+  db
+    .selectFrom('clusters as c')
+    .innerJoin('memberships as m', 'm.org_id', 'c.organization_id')
+    .innerJoin('access_list_users as l', (join) =>
+      join.onRef('l.org_id', '=', 'm.org_id').onRef('l.user_id', '=', 'm.user_id'),
+    )
+    .select('m.user_id')
+    .where('c.id', '=', clusterId)
+    .where('l.until_version', 'is', null)
+    .where('m.lifecycle_state', '=', 'active');
 
 /** Marks the accounts that a release hands back: those of members who had access to the cluster. */
 export async function markHandBack({ db }: Tx, clusterId: string): Promise<void> {
@@ -34,22 +57,17 @@ export async function markHandBack({ db }: Tx, clusterId: string): Promise<void>
     .updateTable('adopted_accounts')
     .set({ hand_back: 1 })
     .where('cluster_id', '=', clusterId)
-    .where('user_id', 'in', (eb) =>
-      eb
-        .selectFrom('clusters as c')
-        .innerJoin('memberships as m', 'm.org_id', 'c.organization_id')
-        .innerJoin('access_list_users as l', (join) =>
-          join.onRef('l.org_id', '=', 'm.org_id').onRef('l.user_id', '=', 'm.user_id'),
-        )
-        .select('m.user_id')
-        .where('c.id', '=', clusterId)
-        .where('l.until_version', 'is', null)
-        .where('m.lifecycle_state', '=', 'active'),
-    )
+    .where('user_id', 'in', withAccess(db, clusterId))
     .execute();
 }
 
-export async function listHandBacks(db: Reader, clusterId: string): Promise<string[]> {
-  const rows = await listRows(db, 'adopted_accounts', { cluster_id: clusterId, hand_back: 1 }, 'username');
-  return rows.map(({ username }) => username);
+/** Of those who left since the release began, too. */
+export async function listReleased(db: Reader, clusterId: string): Promise<ReleasedAccounts> {
+  const rows = await listRows(db, 'adopted_accounts', { cluster_id: clusterId }, 'username');
+  const members = new Set((await withAccess(db, clusterId).execute()).map((row) => row.user_id));
+  const present = rows.filter((row) => members.has(row.user_id));
+  return {
+    handBack: present.filter((row) => row.hand_back === 1).map(({ username }) => username),
+    former: rows.filter((row) => !members.has(row.user_id)).map(formerOf),
+  };
 }

@@ -194,6 +194,8 @@ export interface Schema {
     username: string;
     uid: number;
     gid: number;
+    /** 1: adoptPrivileged had its name, now or before. */
+    privileged: number;
     /** 1: a release hands it back. */
     hand_back: number;
   };

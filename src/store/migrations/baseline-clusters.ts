@@ -37,6 +37,8 @@ create table adopted_accounts (
   username text not null,
   uid integer not null,
   gid integer not null,
+  -- 1: adoptPrivileged had its name, now or before.
+  privileged integer not null,
   -- 1: a release hands it back.
   hand_back integer not null,
   primary key (cluster_id, user_id)

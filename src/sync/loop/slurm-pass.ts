@@ -53,7 +53,7 @@ export async function passSlurm(
   const manifest = isNeeded ? await admission(() => findManifest(store, cluster.id)) : undefined;
   if (manifest) {
     await deps.recheckSessions?.(cluster.id);
-    const former = await recordAdopted(store, manifest);
+    const former = await recordAdopted(store, manifest, cluster.driver.slurm?.adoptPrivileged);
     const work = driver.apply({ ...manifest, former }, atMost(signal, applyLimitMs), superseded);
     const failed = await observeDuring(work, observe, deps.intervalMs).then(
       () => undefined,

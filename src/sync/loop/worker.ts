@@ -5,7 +5,7 @@ import type { SidePasses } from '../../domain/installation-state.ts';
 import { messageOf } from '../../lib/error-message.ts';
 import { retryDelay } from '../../lib/limits.ts';
 import type { Logger } from '../../lib/log.ts';
-import { listHandBacks } from '../../store/access/adopted-accounts.ts';
+import { listReleased } from '../../store/access/adopted-accounts.ts';
 import { isCleanedUp, recordCleanup } from '../../store/clusters/cluster-sides.ts';
 import { completeRelease, findCluster, recordCleanupFailure } from '../../store/clusters/clusters.ts';
 import { deleteObservedAccounts } from '../../store/clusters/observations.ts';
@@ -69,8 +69,8 @@ async function releaseSide(
   try {
     const driver = await openDriver(cluster);
     if (side === 'slurm') await recheckSessions?.(cluster.id);
-    const handBack = await listHandBacks(store.read, cluster.id);
-    await driver.release(atMost(signal, releaseLimitMs), handBack);
+    const adopted = await listReleased(store.read, cluster.id);
+    await driver.release(atMost(signal, releaseLimitMs), adopted);
   } catch (error) {
     if (!isStopping(signal)) await store.write((tx) => keep(tx, messageOf(error)));
     throw error;

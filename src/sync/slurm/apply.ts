@@ -312,7 +312,7 @@ function applyRows(pass: ApplyRun, host: Host, facts: Facts, configuration: 'app
   const rows: Row[] = [
     versionRow({ ...pass.manifest, desiredGeneration }),
     ...accountRows(accounts, settings, host),
-    ...formerRows(former, settings),
+    ...formerRows(former),
     ...groupRows(pass.manifest),
     ...(host.roles.has('login') ? directRows(pass.manifest, pass.cluster.options.gateway) : []),
     ...(host.roles.has('controller') ? limitRows(settings, accounts) : []),

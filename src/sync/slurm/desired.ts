@@ -89,12 +89,9 @@ export function accountRows(
 }
 
 /** Adopted accounts that must be locked, also on a host that lost its notes. */
-export function formerRows(
-  former: readonly FormerAccount[] = [],
-  { adoptPrivileged = [] }: Pick<SlurmSettings, 'adoptPrivileged'>,
-): Row[] {
-  return former.map(({ username, uid, gid }) => {
-    return ['former', username, uid, gid, adoptPrivileged.includes(username) ? 'privileged' : ''];
+export function formerRows(former: readonly FormerAccount[] = []): Row[] {
+  return former.map(({ username, uid, gid, isPrivileged }) => {
+    return ['former', username, uid, gid, isPrivileged ? 'privileged' : ''];
   });
 }
 

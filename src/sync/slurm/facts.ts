@@ -139,8 +139,8 @@ export interface Facts {
   /** The numbers that the host's directory has for people without one. */
   numbers: readonly (DirectoryNumber & { username: string })[];
   drift: readonly string[];
-  /** Groups that cannot be as wanted, because another is in the way. */
-  groupFaults: readonly string[];
+  /** Faults that the site mends and that keep no one out: groups that cannot be as wanted, open accounts of those who left. */
+  faults: readonly string[];
   /** Shells that people chose and the host lacks: their accounts have another one. */
   missingShells: readonly string[];
   /** Facts for an operator that only the site can change. */
@@ -211,7 +211,7 @@ export function readFacts(text: string, known: KnownLogins): Facts {
       return { userId, username, uid: Number(uid), gid: Number(gid) };
     }),
     drift: column('drift'),
-    groupFaults: column('group-fault'),
+    faults: column('fault'),
     missingShells: column('missing-shell'),
     notices: column('notice'),
     jobLogins: column('job-login'),

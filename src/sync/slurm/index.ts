@@ -15,6 +15,7 @@ import { rolloutForPeople } from '../../domain/slurm/settings.ts';
 import type { SlurmDriver } from '../driver.ts';
 import { applyManifest } from './apply.ts';
 import { SlurmCluster, type SlurmOptions } from './cluster.ts';
+import { formerRows } from './desired.ts';
 import { cleanLeftHosts, releaseHost, releaseLeftHosts } from './left-hosts.ts';
 import { Observer } from './observe.ts';
 import { Progress } from './progress.ts';
@@ -45,9 +46,9 @@ export function createSlurmDriver(options: SlurmOptions): RealSlurmDriver {
         await applyManifest(cluster, progress, manifest, { signal, superseded });
         await cleanLeftHosts(cluster, signal, superseded);
       }),
-    async release(signal, handBack = []) {
+    async release(signal, { handBack = [], former } = {}) {
       await observer.observeHosts(signal);
-      const rows = handBack.map((username): Row => ['hand-back', username]);
+      const rows = [...formerRows(former), ...handBack.map((username): Row => ['hand-back', username])];
       const [controller, ...others] = cluster.hosts();
       // The scripts are removed last, after Slurm's configuration names none of them any more.
       const left = controller ? await releaseHost(cluster, controller, signal, rows) : [];
@@ -55,7 +56,7 @@ export function createSlurmDriver(options: SlurmOptions): RealSlurmDriver {
         const messages = await Promise.all(others.map((host) => releaseHost(cluster, host, signal, rows)));
         left.push(...messages.flat());
       }
-      left.push(...(await releaseLeftHosts(cluster, signal)));
+      left.push(...(await releaseLeftHosts(cluster, signal, rows)));
       if (left.length > 0) throw new Error(left.slice(0, 5).join('; '));
     },
     close: () => cluster.close(),

@@ -64,10 +64,14 @@ async function cleanHost(cluster: SlurmCluster, host: LeftHost, signal: AbortSig
 }
 
 /** Returns messages about what could not be removed, except for hosts that may well not exist any more. */
-export async function releaseLeftHosts(cluster: SlurmCluster, signal: AbortSignal): Promise<string[]> {
+export async function releaseLeftHosts(
+  cluster: SlurmCluster,
+  signal: AbortSignal,
+  rows: readonly Row[],
+): Promise<string[]> {
   const left: string[] = [];
   for (const host of cluster.leftHosts()) {
-    const messages = await releaseHost(cluster, host, signal);
+    const messages = await releaseHost(cluster, host, signal, rows);
     if (messages.length > 0 && !hasPassed(cluster, host)) left.push(leftMessage(host, messages.join('; ')));
   }
   return left;

@@ -205,8 +205,8 @@ function faults(findings: Findings, disagreements: readonly BlockedPerson[]): st
       if (!result.isUnreachable && !result.hop) found.push(result.message);
       continue;
     }
-    const { conflicts = [], groupFaults = [], refused } = result ?? {};
-    const messages = [...conflicts.map(({ message }) => message), ...groupFaults];
+    const { conflicts = [], faults = [], refused } = result ?? {};
+    const messages = [...conflicts.map(({ message }) => message), ...faults];
     found.push(...messages.map((message) => `${address}: ${message}`));
     if (refused) found.push(`The Slurm configuration was not taken: ${refused.message}`);
     const isDown = controllerFacts.controller?.accounting?.up === false;

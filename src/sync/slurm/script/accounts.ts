@@ -125,7 +125,7 @@ edited() { # passwd|group|shadow|gshadow|subuid|subgid
     s=ranges "/etc/$1" s= "/etc/$1"
 }
 
-# Those that are ours, in $T/ours: by our notes; where those are lost, by the accounts' comment fields; and those of $T/former,
+# Those that are ours, in $T/ours: by our notes; where those are lost, by the accounts' comment fields; and those of $T/due,
 # adopted once and gone by now, of which this host may know nothing.
 recall_accounts() {
   set -- /dev/null
@@ -141,7 +141,7 @@ recall_accounts() {
     { split($5, comment, ","); is_ours = comment[1] == "Andromeda" && comment[5] == id && $6 == "/home/" $1 }
     !is_ours && former[$1] == $3 ":" $4 { print $1 > taken; is_ours = 1 }
     is_ours { print $1, $3, expires[$1] == "1" ? "locked" : "ready", "-", $7, $4 }' OFS='\t' FS='\t' own="$people" all="$T/noted" \
-    s=former "$T/former" s=noted "$@" FS=: s=shadow /etc/shadow s=passwd /etc/passwd > "$T/ours"
+    s=former "$T/due" s=noted "$@" FS=: s=shadow /etc/shadow s=passwd /etc/passwd > "$T/ours"
 }
 
 # What is to be done, in $T/todo, from what is ours ($T/ours), what is there, and what is wanted ($T/wanted).
@@ -267,6 +267,7 @@ apply_accounts() {
     abort 'the plan of the accounts is not whole'
   awk -F '\t' '$1 ~ /^(conflict|barred)$/ { print $4, $2, $3, $5, $9, $7 }' OFS='\t' "$T/todo" | keep "$S/conflicts"
   keep_fields
+  note_former
   # Ours from here on, before any of it is made: what is cut off half-way is finished next time.
   awk -F '\t' '
     s == "shells" { shell[$1] = $4; next }

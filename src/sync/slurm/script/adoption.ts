@@ -44,17 +44,38 @@ check_adoptions() {
   mv -f "$T/checked" "$T/plan"
 }
 
-# Those who were adopted once and are to have no account, but for accounts that were found unfit here, in $T/former.
+# Those who were adopted once and are to have no account, in $T/former; but for accounts that were found unfit here, in $T/due.
 find_former() {
-  : > "$T/taken"
-  rows former > "$T/former"
+  : > "$T/taken"; : > "$T/due"
+  # An observation has those of the last change whom it did not lock.
+  if has_row action apply || has_row action release; then rows former; else cat "$S/former" 2> /dev/null; return 0; fi > "$T/former"
   [ -s "$T/former" ] || return 0
   find_privileged
   cat "$S/spared" > "$T/spared" 2> /dev/null
   awk -F '\t' 's == "former" { if (!($1 in unfit) && ($4 == "privileged" || !($1 in privileged))) print; next }
     s == "spared" { unfit[$1] = 1; next } { privileged[$1] = 1 }' \
     s=privileged "$T/privileged" s=spared "$T/spared" s=former "$T/former" > "$T/due"
-  mv -f "$T/due" "$T/former"
+}
+note_former() {
+  awk -F '\t' 's == "ours" { ours[$1] = 1; next } !($1 in ours)' s=ours "$T/ours" s= "$T/former" > "$T/unlocked"
+  [ ! -s "$T/unlocked" ] && [ ! -f "$S/former" ] || keep "$S/former" < "$T/unlocked"
+}
+
+# Accounts with which people who left, or their processes, may still be here: the site's to mend.
+say_open() { # fault|notice
+  awk -v kind="$1" -v today="$today" '
+    function say(message) { print kind, message }
+    s == "ours" { ours[$1] = 1; if ($2 in name) next; name[$2] = $1; state[$2] = $3; next }
+    s == "former" { uid[$1] = $2; gid[$1] = $3; next }
+    s == "shadow" { shut[$1] = $8 != "" && $8 <= today; next }
+    s == "names" { there[$1] = $3; next }
+    $3 in name && $1 != name[$3] && there[name[$3]] == $3 {
+      if (state[$3] == "locked") say("processes of " name[$3] ", who left, are not ended, as " $1 " has the uid " $3 " too")
+      else say("the uid " $3 " of " name[$3] " is also that of " $1 ": when " name[$3] " leaves, their processes go on")
+    }
+    $1 in uid && !($1 in ours) && !shut[$1] && $7 !~ /\/(nologin|false)$/ {
+      say($1 ", who left, has an open account here" ($3 == uid[$1] && $4 == gid[$1] ? "" : ", with the uid " $3 " and the gid " $4 ",") " that is not ours (chage -E 1 " $1 ")")
+    }' OFS='\t' FS='\t' s=ours "$T/ours" s=former "$T/former" FS=: s=shadow /etc/shadow s=names /etc/passwd s= /etc/passwd
 }
 
 # Before anything is changed. Fields of $S/kept: name, uid, gid, shell, expiry; the shell that was wanted at the adoption, for the account's

@@ -134,7 +134,7 @@ observe_groups() {
   if [ -f "$S/group-rows" ]; then cat "$S/group-rows"; fi > "$T/group-rows"
   recall_groups
   plan_groups
-  awk -F '\t' '$1 == "fault" { print "group-fault\t" $4 } $1 == "notice" { print "notice\t" $4 }' "$T/group-plan"
+  awk -F '\t' '$1 == "fault" { print "fault\t" $4 } $1 == "notice" { print "notice\t" $4 }' "$T/group-plan"
   if is_copy; then
     ! changes_groups || emit notice 'the groups are copied here, and are not current'
     return 0

@@ -56,6 +56,7 @@ observe_accounts() {
   awk -F '[:,\t]' 's == "ours" { ours[$1] = 1; next } $1 ~ /^(root|sudo|wheel|admin|docker|lxd|disk|shadow)$/ {
     for (i = 4; i <= NF; i++) if ($i in ours && ++notices <= 5) print "notice\t" $i " is in the group " $1 }' s=ours "$T/ours" s= /etc/group
   notice_passwords
+  say_open fault
   uids=$(locked_uids "$T/ours")
   [ -z "$uids" ] || ! has_processes "$uids" || emit drift 'someone who left has a process'
 }
@@ -235,9 +236,12 @@ release_host() {
   ! has_row role controller || run_owed_steps
   [ ! -s "$T/changed" ] || timeout 30 scontrol reconfigure > /dev/null 2>&1
   [ -z "$refused" ] || problem configuration "the site's own configuration is not taken: $(cut -f 3- "$S/refused")"
+  from_directory || say_open notice
   case $failed in '') ;; *) return 0 ;; esac
   if from_directory; then awk -F: -v ours="$comment" '$5 == ours { print "drop", $1, $3, "", $4 }' OFS='\t' /etc/passwd
-  else awk -F '\t' '{ print "drop", $1, $2, "", $6 }' OFS='\t' "$S/accounts"; fi > "$T/edits"
+  else
+    awk -F '\t' 's == "kept" { kept[$1] = 1; next } !($1 in kept) { print "drop", $1, $2, "", $6 }' OFS='\t' s=kept "$T/kept" s= "$S/accounts"
+  fi > "$T/edits"
   ! is_copy || : > "$T/edits"
   edit_account_files 2> "$T/out" || problem account "the accounts cannot be removed: $(first_output)"
   [ -z "$failed" ] || return 0
