@@ -100,6 +100,10 @@ export async function openHopNetwork(authorized: readonly string[] = []) {
       killAll(pid);
       await ended;
     },
+    /** The hop's sshd answers no more, while its connections stay and new ones are taken. */
+    hangHop() {
+      if (hopSshd?.pid) signalAll(hopSshd.pid, 'SIGSTOP');
+    },
     /** How many TCP connections to the hop are open. */
     hopConnections: () =>
       `${execFileSync('ss', ['-Htn', 'state', 'established', 'dst', hop.host])}`.split('\n').filter(Boolean)
@@ -119,11 +123,16 @@ export async function openHopNetwork(authorized: readonly string[] = []) {
   return network;
 }
 
-/** Ends a process and all that it started, which may be ending by themselves. */
+/** Ends a process and all that it started. */
 function killAll(pid: number): void {
-  for (const child of pgrep('-P', `${pid}`)) killAll(child);
+  signalAll(pid, 'SIGKILL');
+}
+
+/** Of the processes that a process started, some may be ending by themselves. */
+function signalAll(pid: number, signal: 'SIGKILL' | 'SIGSTOP'): void {
+  for (const child of pgrep('-P', `${pid}`)) signalAll(child, signal);
   try {
-    process.kill(pid, 'SIGKILL');
+    process.kill(pid, signal);
   } catch {}
 }
 

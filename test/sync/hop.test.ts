@@ -37,11 +37,12 @@ function run(
   by: Shell,
   script: string,
   { number = 1, via = net.hop as Hop, hostKey = net.nodeKey, port = net.nodePort } = {},
+  within = limits,
 ) {
   const host = `127.0.0.${number}`;
   const reach = { host, port, hostKey, via };
   const one = { address: `${host}:${port}`, roles: new Set<never>(), nodes: [], reach };
-  return by.run(one, script, AbortSignal.timeout(limits.ms), limits);
+  return by.run(one, script, AbortSignal.timeout(within.ms), within);
 }
 
 const begun = () => join(net.dir, 'begun');
@@ -90,6 +91,39 @@ test('a hop that goes away is the fault of every host behind it, and all come ba
   await assert.rejects(under, gone);
   const results = await Promise.allSettled(forty.map((number) => run(shell, 'true', { number })));
   for (const one of results) assert.match(one.status === 'rejected' ? one.reason.message : 'it ran', gone);
+  await net.startHop();
+  await becomes(() => run(shell, 'echo back').catch(() => ''), 'back\n');
+});
+
+test('a hop that hangs is the one fault of every host behind it, and holds no other host up', async () => {
+  await run(shell, 'true');
+  net.hangHop();
+  const address = `${net.hop.host}:${net.nodePort}`;
+  const reach = { host: net.hop.host, port: net.nodePort, hostKey: net.nodeKey };
+  const other = { address, roles: new Set<never>(), nodes: [], reach };
+  const usual = { connectSeconds: 8, ms: 60_000 };
+  const messages = async () => {
+    const errors = forty.map((number) =>
+      run(shell, 'true', { number }, usual).then(
+        () => assert.fail('it ran'),
+        (error) => error,
+      ),
+    );
+    const began = Date.now();
+    await shell.run(other, 'true', AbortSignal.timeout(60_000), usual);
+    const took = Date.now() - began;
+    const faults = await Promise.all(errors);
+    assert.ok(took < Date.now() - began - 1_000, 'the other host was asked meanwhile');
+    assert.ok(faults.every((error) => error instanceof HostError && error.isUnreachable));
+    return [...new Set(faults.map(({ hop }) => hop?.message))].join();
+  };
+  assert.equal(
+    await messages(),
+    `${at()} cannot be reached: Timeout, server ${net.hop.host} not responding.`,
+  );
+  // From now on its sshd takes a connection and says nothing.
+  assert.match(await messages(), new RegExp(`^${at()} cannot be reached: Connection [^,]*timed out[^,]*$`));
+  await net.stopHop();
   await net.startHop();
   await becomes(() => run(shell, 'echo back').catch(() => ''), 'back\n');
 });

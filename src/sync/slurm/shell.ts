@@ -70,6 +70,8 @@ const maxOutputBytes = 16 * 1024 * 1024;
 type Reach = NonNullable<Host['reach']>;
 
 const hopSeconds = 8;
+/** A hop that hangs is noticed within six seconds, before the connections of the hosts behind it time out singly. */
+const hopAlive = { ServerAliveInterval: 2, ServerAliveCountMax: 2 };
 /** Time in which a hop that went away is noticed, after the connection of a host behind it failed. */
 const noticeMs = 300;
 
@@ -147,7 +149,7 @@ class Ssh {
 
   async #startHop(hop: Hop, socket: string) {
     const before = hop.via && (await this.#openHop(addressOf(hop), hop.via));
-    const own = { ControlMaster: 'yes', ControlPath: socket, ServerAliveCountMax: 2, LogLevel: 'INFO' };
+    const own = { ControlMaster: 'yes', ControlPath: socket, LogLevel: 'INFO', ...hopAlive };
     const settings = { ConnectTimeout: hopSeconds, ...through(before), ...own };
     // A name of its own: as a host of the cluster it may be written to known_hosts at the same time.
     const { command, spawning } = await this.#prepare(hop, holdCommand, settings, 'hop_');
