@@ -213,7 +213,7 @@ function scriptFor(
   const people = direct.filter(({ until }) => until !== undefined).map(({ name }) => name);
   const services = direct.filter(({ until }) => until === undefined).map(({ name }) => name);
   const until = direct.find((one) => one.until)?.until ?? today;
-  const wanted = { ...manifest(accounts), direct: { until, people, services } };
+  const wanted = { ...manifest(accounts), direct: { until, people, keyless: [], services } };
   const rows: Row[] = [
     ...hostRows(scope, host, action),
     versionRow(wanted),

@@ -5,6 +5,7 @@ import { listRestarts, listSlurmAccounts } from '../../src/api/business/member-p
 import { describePlan } from '../../src/cli/plan-text.ts';
 import type { SshSession } from '../../src/domain/access/ssh-session.ts';
 import type { Lab } from '../../src/domain/clusters/lab.ts';
+import { directPeople } from '../../src/domain/slurm/direct.ts';
 import { entryOf } from '../../src/service/compose/session-records.ts';
 import { updateListedUsers } from '../../src/store/access/access-list-users.ts';
 import { createAccessList, findManifest } from '../../src/store/access/access-lists.ts';
@@ -98,6 +99,9 @@ test('people on the access list come in directly until they came by the gateway 
   const sorted = async () => (await names()).sort();
   assert.deepEqual(await sorted(), ['ada', 'backup!', 'bob', 'carol', 'dan']);
   const before = await manifest();
+  assert.ok(before.direct);
+  const left = ['ada (no key yet)', 'bob', 'carol (no key yet)', 'dan'];
+  assert.deepEqual(directPeople(before.direct).sort(), left);
   const changes: string[] = [];
   const stop = store.onChange(['cluster'], (all) => changes.push(...all.map(({ clusterId }) => clusterId)));
   const open = async (name: string) => {

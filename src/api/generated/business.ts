@@ -2323,6 +2323,8 @@ export interface components {
             until: string;
             /** @description Login names of those whom the gateway has not met yet; none after that day */
             people: string[];
+            /** @description Those of them who have never registered a key here */
+            keyless: string[];
             /** @description Accounts that stay */
             services: string[];
         };

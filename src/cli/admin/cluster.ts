@@ -4,6 +4,7 @@ import { checkLab, type Lab } from '../../domain/clusters/lab.ts';
 import { LabError } from '../../domain/clusters/lab-member.ts';
 import { withClusterPaths, withLabPaths } from '../../domain/clusters/lab-paths.ts';
 import { planLab } from '../../domain/clusters/lab-plan.ts';
+import { directPeople } from '../../domain/slurm/direct.ts';
 import { parseEnd, pick } from '../arguments.ts';
 import { ask, confirm, isAttended } from '../ask.ts';
 import { machineTable } from '../everyday/clusters.ts';
@@ -188,7 +189,7 @@ const clusters = printer<Cluster>(
     ACCESS: (row) => row.access_list?.state,
     OBSERVED: (row) => row.observed_at,
     ID: ({ cluster }) => cluster.id,
-    DIRECT: ({ direct }) => direct && `${listed(direct.people) || 'none'} until ${direct.until}`,
+    DIRECT: ({ direct }) => direct && `${listed(directPeople(direct)) || 'none'} until ${direct.until}`,
     FAILURE: (row) => row.failure,
   },
   'There are no clusters.',

@@ -14,6 +14,8 @@ export interface SlurmDirect {
 /** The names of a cluster. */
 export interface DirectLogins extends Required<SlurmDirect> {
   people: string[];
+  /** Those of `people` who have never registered a key here; the others have yet to log in by the gateway. */
+  keyless: string[];
 }
 
 const dayMs = 86_400_000;
@@ -47,6 +49,11 @@ export function checkDirectDate(
       : 'more than a year away: take an earlier day, it can be moved later';
   if (until < toDay(now) || until > toDay(now + 366 * dayMs))
     throw invalidRequest(`Cluster ${name}: direct.until is ${until}, ${fault}.`);
+}
+
+/** The people who are left, as both the command line and the console list them. */
+export function directPeople({ people, keyless }: Pick<DirectLogins, 'people' | 'keyless'>): string[] {
+  return people.map((name) => (keyless.includes(name) ? `${name} (no key yet)` : name));
 }
 
 export function isDirectOpen(direct: SlurmDirect | undefined, now: number): boolean {

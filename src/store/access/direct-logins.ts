@@ -21,15 +21,18 @@ export async function findDirectLogins(
   if (!direct) return undefined;
   const rows = await listRows(db, 'gateway_logins', { cluster_id: id });
   const known = new Set(rows.map((row) => row.user_id));
+  const isOpen = isDirectOpen(direct, now);
   const people = users.filter(
     ({ userId, desiredLoginState: state, keySetGeneration }) =>
-      !known.has(userId) && (state === 'ready' || keySetGeneration === 0),
+      isOpen && !known.has(userId) && (state === 'ready' || keySetGeneration === 0),
   );
+  const keyless = people.filter(({ keySetGeneration }) => keySetGeneration === 0);
   const named = await listRows(db, 'organization_usernames', { org_id: organizationId });
   const members = new Set(named.map(({ username }) => username));
   return {
     until: direct.until,
-    people: isDirectOpen(direct, now) ? people.map(({ username }) => username) : [],
+    people: people.map(({ username }) => username),
+    keyless: keyless.map(({ username }) => username),
     services: (direct.services ?? []).filter((name) => !members.has(name)),
   };
 }

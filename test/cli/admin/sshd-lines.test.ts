@@ -48,7 +48,7 @@ test('with --manage, that account keeps its own keys', async (t) => {
 });
 
 test('where a cluster has direct logins, sshd asks for its list at each login', async (t) => {
-  const direct = { until: '2027-01-31', people: [], services: [] };
+  const direct = { until: '2027-01-31', people: [], keyless: [], services: [] };
   const clusters = { 'GET /operator/clusters': { clusters: [alpha, { ...alpha, direct }] } };
   const { run } = await signedIn(t, { ...routes, ...clusters });
   const { stdout } = await run(['admin', 'gateway', 'sshd', '--from', '10.0.0.1']);

@@ -2,6 +2,7 @@
 import { type UseQueryResult, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { components } from '../../../api/generated/business.ts';
+import { directPeople } from '../../../domain/slurm/direct.ts';
 import { Empty, Loaded, Page, Panel, said } from '../parts/page.tsx';
 import { type Step, Strip } from '../parts/strip.tsx';
 import { type Column, Table, Two } from '../parts/table.tsx';
@@ -150,7 +151,7 @@ function Progress({ of: row }: { of: SideRow }) {
       <Strip of={`side/${cluster.cluster.id}/${side.side}`} steps={stepsOf(row)} missing={missingOf(row)} />
       {row.list && cluster.direct && cluster.direct.people.length > 0 && (
         <p className="small soft">
-          {`Log in directly until ${cluster.direct.until}: ${cluster.direct.people.join(', ')}`}
+          {`Log in directly until ${cluster.direct.until}: ${directPeople(cluster.direct).join(', ')}`}
         </p>
       )}
       {isTriedAgain(row) && side.next_try_at !== null && (
