@@ -1,15 +1,17 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { listRestarts, listSlurmAccounts } from '../../src/api/business/member-plan.ts';
+import { listRestarts, listSlurmAccounts, planOfPerson } from '../../src/api/business/member-plan.ts';
 import type { PermissionKey } from '../../src/domain/access/permission.ts';
 import type { Lab } from '../../src/domain/clusters/lab.ts';
 import type { LabMember } from '../../src/domain/clusters/lab-member.ts';
+import type { SlurmSettings } from '../../src/domain/slurm/settings.ts';
 import { recordSlurmReport } from '../../src/store/clusters/observations.ts';
+import { createSshKey } from '../../src/store/people/ssh-keys.ts';
 import { alpha, beta, eventually, physics, type Reply, startTestApp, type TestApp } from '../support/app.ts';
 import { fieldsOf } from '../support/fields.ts';
 import { refused } from '../support/refused.ts';
 import { newPublicKey } from '../support/ssh-keys.ts';
-import { openTestStore, slurmReport } from '../support/store.ts';
+import { openTestStore, slurmReport, userId } from '../support/store.ts';
 import { organizationOf } from './organization.ts';
 
 const [alphaCluster, betaCluster] = physics.clusters ?? [];
@@ -321,4 +323,35 @@ test('while a cluster does not say which jobs run, a plan says that any may end'
   };
   assert.deepEqual(await planWith([run('1', 'ada')]), [1, undefined]);
   assert.deepEqual(await planWith(), [0, true]);
+});
+
+test('a first key of one whose account is there already restarts nothing', async () => {
+  const hostKey = 'ssh-ed25519 AAAA';
+  const slurm: SlurmSettings = {
+    ...{ adopt: true, manage: { identityFile: '/etc/andromeda/manage' } },
+    login: [{ name: 'login1', host: '10.0.0.5', hostKey }],
+    controller: { host: '10.0.0.5', hostKey },
+  };
+  const [ada] = lab.organizations?.[0]?.members ?? [];
+  assert.ok(ada);
+  await using store = await openTestStore({
+    organizations: [
+      {
+        ...{ slug: 'physics', name: 'Physics' },
+        members: [ada, { ...member('bob', 'clusters.ssh'), uid: 1003 }, member('eve', 'clusters.ssh')],
+      },
+    ],
+    clusters: [{ name: 'alpha', id: alpha, organization: 'physics', scheduler: 'sunk', slurm }],
+  });
+  const plan = async (name: string) => {
+    const id = await userId(store, `${name}@physics.example`);
+    const key = { type: 'ssh-ed25519', material: newPublicKey(), fingerprint: newPublicKey() } as const;
+    const registration = { userId: id, key, commandId: '' };
+    const { clusters } = await store.write((tx) =>
+      planOfPerson(tx, { userId: id, sessions: [] }, () => createSshKey(tx, registration)),
+    );
+    return clusters.map(({ added, restarts }) => [added, restarts]);
+  };
+  assert.deepEqual(await plan('eve'), [[['eve'], all]]);
+  assert.deepEqual(await plan('bob'), []);
 });

@@ -178,11 +178,10 @@ async function planOne(
   change: Change,
   { known, wasMember }: { known: string | undefined; wasMember: boolean },
 ): Promise<{ planned: Planned; userId: string | undefined }> {
-  const { orgID: organizationId } = request.path;
   const command = commandOf(request, change);
   await command.authorize?.(tx, request.caller);
   const memberOf = (userId: string | undefined) =>
-    userId === undefined ? undefined : findMember(tx.db, organizationId, userId);
+    userId === undefined ? undefined : findMember(tx.db, request.path.orgID, userId);
   const email = change.change === 'add' ? foldEmail(change.email) : (await memberOf(known))?.email;
   const about = {
     change: change.change,
@@ -244,7 +243,6 @@ async function effectOn(
 ): Promise<OnCluster> {
   const onSlurm =
     cluster.scheduler === 'sunk' ? await effectOnSlurm(db, cluster, people, sessions) : undefined;
-  const isKubernetes = sidesOf(cluster).includes('kubernetes');
   return {
     cluster_id: cluster.id,
     cluster_name: cluster.name,
@@ -255,21 +253,22 @@ async function effectOn(
     ended_jobs: [],
     ended_sessions: [],
     ...onSlurm,
-    kubernetes: isKubernetes ? people.flatMap(kubernetesChange) : [],
+    kubernetes: sidesOf(cluster).includes('kubernetes') ? people.flatMap(kubernetesChange) : [],
   };
 }
 
 async function effectOnSlurm(
   db: Reader,
-  { id, name, driver }: Cluster,
+  { id, name, driver, organizationId }: Cluster,
   people: readonly PlannedPerson[],
   sessions: readonly SshSession[],
 ) {
-  const [had, has] = [accounts(people, 'before'), accounts(people, 'after')];
+  const given = driver.slurm?.adopt ? await listGivenNumbers(db, organizationId) : new Map<string, never>();
+  const [had, has] = [accounts(people, 'before', given), accounts(people, 'after', given)];
   const cluster: SlurmCluster = { id, name, rollout: rolloutForPeople(driver.slurm), accounts: has };
   const restart = await restartOf(db, cluster, had, cluster);
-  const isAdded = (username: string) => restart.added.includes(username);
-  const onceKeyed = people.flatMap(({ before, after }) => (before || !after ? [] : after.username));
+  const newcomers = people.flatMap(({ before, after }) => (before || !after ? [] : after.username));
+  const onceKeyed = newcomers.filter((username) => restart.added.includes(username));
   const waited = new Set(had.map(({ username }) => username));
   const ended = sessions.filter(
     ({ clusterId, username }) =>
@@ -277,7 +276,7 @@ async function effectOnSlurm(
   );
   return {
     ...restart,
-    ...(onceKeyed.some(isAdded) && { once_keyed: onceKeyed.filter(isAdded) }),
+    ...(onceKeyed.length > 0 && { once_keyed: onceKeyed }),
     waiting_for_key: has
       .filter(({ username, loginState }) => loginState === 'waiting_for_key' && !waited.has(username))
       .map(({ username }) => username),
@@ -290,11 +289,12 @@ async function effectOnSlurm(
 }
 
 /** A new member counts as having a key (`once_keyed`): only adding them, which is audited, reveals whether they do. */
-function accounts(people: readonly PlannedPerson[], when: 'before' | 'after'): LoginAccount[] {
+function accounts(people: readonly PlannedPerson[], when: 'before' | 'after', given: Given): LoginAccount[] {
   return people.flatMap((person) => {
     const listed = person[when]?.listed;
     const loginState = person.before ? listed?.desiredLoginState : 'ready';
-    return listed && loginState ? [{ username: listed.username, loginState }] : [];
+    const isAdopted = given.has(person.userId) && { isAdopted: true as const };
+    return listed && loginState ? [{ username: listed.username, loginState, ...isAdopted }] : [];
   });
 }
 
@@ -316,6 +316,8 @@ interface LoginAccount {
   loginState: 'ready' | 'waiting_for_key';
   isAdopted?: true;
 }
+
+type Given = Pick<Awaited<ReturnType<typeof listGivenNumbers>>, 'has'>;
 
 interface SlurmCluster {
   id: string;
@@ -340,9 +342,8 @@ async function restartOf(
   const isLive = (stays?.rollout ?? rollout) === 'live';
   const ends = !stays || plan.restarts.includes('compute');
   const report = ends ? (await findObservation(db, id, 'slurm'))?.report : undefined;
-  const running = report?.runningJobs ?? [];
   const isAll = !stays || !isLive;
-  const jobs = isAll ? running : running.filter(({ user }) => plan.removed.includes(user));
+  const jobs = (report?.runningJobs ?? []).filter(({ user }) => isAll || plan.removed.includes(user));
   return {
     cluster_id: id,
     cluster_name: name,
