@@ -5,13 +5,13 @@ import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import type { ManifestAccount } from '../../src/domain/access/manifest.ts';
-import { formerRows } from '../../src/sync/slurm/desired.ts';
+import { formerRows, planHost } from '../../src/sync/slurm/desired.ts';
 import { readFacts } from '../../src/sync/slurm/facts.ts';
 import type { Row } from '../../src/sync/slurm/script.ts';
 import { mulberry } from '../support/random.ts';
 import { isFull } from './lab.ts';
 import { oneHost } from './one-host.ts';
-import { person } from './people.ts';
+import { manifest, person } from './people.ts';
 
 const skip =
   (process.getuid?.() !== 0 || spawnSync('unshare', ['-m', '-u', '-p', '-f', 'true']).status !== 0) &&
@@ -63,6 +63,30 @@ test('where account files are copies nothing is written, and who left has no pro
   assert.deepEqual([after.problems, after.drift, after.logins], [[], [], ['gus', 'hal']]);
   assert.deepEqual((await host.release()).problems, []);
   assert.deepEqual(filesOf(host), current);
+});
+
+test('one that is adopted owes no restart, and one that the host lacked does', { skip }, async () => {
+  using host = oneHost(['login']);
+  addAccounts(host, bobAndGus);
+  const owe: Row = ['owe', 'made', 'login'];
+  const adopted = await host.apply([bob, gus], [owe]);
+  assert.deepEqual([adopted.logins, adopted.owed], [['bob', 'gus'], []]);
+  const { accounts, made } = planHost(adopted, manifest([bob, gus, hal]));
+  assert.deepEqual([accounts.restarts, made.added], [[], ['hal']]);
+  assert.deepEqual((await host.apply([bob, gus, hal], [owe])).owed, ['login']);
+});
+
+test('a line that a lock added to shadow goes with it', { skip }, async () => {
+  using host = oneHost(['login']);
+  addAccounts(host, { ...bobAndGus, shadow: bobAndGus.shadow.slice(1) });
+  const before = filesOf(host);
+  assert.deepEqual((await host.apply([gus], [formerRow(bob)])).drift, []);
+  assert.match(host.file('etc/shadow'), /^bob:\*:\d+:::::1:$/m);
+  // As before us, nothing lets the person in here.
+  const [conflict] = (await host.apply([bob, gus])).conflicts;
+  assert.match(conflict?.message ?? '', /the account bob is locked here/);
+  await host.run(host.releasing([['hand-back', 'bob']]));
+  assert.deepEqual(filesOf(host), before);
 });
 
 /** Once /var/lib/kill-at has a number, mv kills all of the script in the place of that call. */
@@ -155,10 +179,12 @@ test('whatever accounts a host has, only what is ours is changed, and all of it 
         const shell = oneOf('/bin/sh', '/bin/bash', '', '/usr/sbin/nologin');
         return `${one.username}:x:${numberOf(one)}:${one.gid}:${oneOf('', 'A,,,b', 'Andromeda')}:${home}${one.username}:${shell}`;
       }),
-      shadow: there.map(({ username }) => {
-        const secret = oneOf('*', '!', '!!', '$6$a$b', '!$6$a$b');
-        return `${username}:${secret}:${oneOf('19000', '19000', '19000', '0')}:0:${oneOf('99999', '')}:7::${oneOf('', '', '40000', '10', '1')}:`;
-      }),
+      shadow: there
+        .filter(() => random() < 0.8)
+        .map(({ username }) => {
+          const secret = oneOf('*', '!', '!!', '$6$a$b', '!$6$a$b');
+          return `${username}:${secret}:${oneOf('19000', '19000', '19000', '0')}:0:${oneOf('99999', '')}:7::${oneOf('', '', '40000', '10', '1')}:`;
+        }),
       group: [
         ...there.filter(({ uid, gid }) => uid === gid).map(({ username, uid }) => `${username}:x:${uid}:`),
         `team:x:4000:${there.map(({ username }) => username).join(',')}`,

@@ -309,6 +309,7 @@ function applyRows(pass: ApplyRun, host: Host, facts: Facts, configuration: 'app
   const desiredGeneration = isPart
     ? (facts.settled?.desiredGeneration ?? 0)
     : pass.manifest.desiredGeneration;
+  const plan = planHost(facts, pass.manifest);
   const rows: Row[] = [
     versionRow({ ...pass.manifest, desiredGeneration }),
     ...accountRows(accounts, settings, host),
@@ -318,7 +319,8 @@ function applyRows(pass: ApplyRun, host: Host, facts: Facts, configuration: 'app
     ...(host.roles.has('controller') ? limitRows(settings, accounts) : []),
     ...scriptRows(slurmConfiguration),
     ...site.map(([kind, value]): Row => ['site', kind, value]),
-    ...oweRows(settings, host, planHost(facts, pass.manifest).accounts, 'accounts'),
+    ...oweRows(settings, host, plan.accounts, 'accounts'),
+    ...oweRows(settings, host, plan.made, 'made'),
     ...(configuration ? [['configuration', configuration] as const] : []),
     ...(isOnTrial(pass) ? [['trial', controllerFacts?.confirmed ?? 0] as const] : []),
   ];

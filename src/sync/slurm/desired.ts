@@ -194,6 +194,8 @@ function fieldDigests(configuration: SlurmConfiguration): Record<string, string>
 
 export interface HostPlan {
   accounts: RestartPlan;
+  /** As `accounts`, for a host that has to make an account where it would have adopted one. */
+  made: RestartPlan;
   configuration: RestartPlan;
 }
 
@@ -209,7 +211,12 @@ export function planHost(facts: Facts, manifest: Manifest): HostPlan {
     before: facts.fields as SlurmConfiguration,
     after: fieldDigests(manifest.slurmConfiguration) as SlurmConfiguration,
   };
-  return { accounts: restartPlan(before, after), configuration: restartPlan([], [], configuration) };
+  const made = after.map(({ isAdopted: _, ...account }) => account);
+  return {
+    accounts: restartPlan(before, after),
+    made: restartPlan(before, made),
+    configuration: restartPlan([], [], configuration),
+  };
 }
 
 /**
@@ -217,7 +224,7 @@ export function planHost(facts: Facts, manifest: Manifest): HostPlan {
  * none for people from a directory, as no account is added or removed.
  */
 export function oweRows(settings: SlurmSettings, host: Host, plan: RestartPlan, why: keyof HostPlan): Row[] {
-  if (settings.rollout === 'live' || (why === 'accounts' && host.accounts === 'directory')) return [];
+  if (settings.rollout === 'live' || (why !== 'configuration' && host.accounts === 'directory')) return [];
   return plan.restarts
     .filter((role) => host.roles.has(role))
     .flatMap((role) => (role === 'compute' ? host.nodes.map((node) => `compute ${node}`) : [role]))

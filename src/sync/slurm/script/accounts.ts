@@ -77,7 +77,7 @@ edited() { # passwd|group|shadow|gshadow|subuid|subgid
       return count > 0 && range - 1 <= ((kind "MAX") in defs ? defs[kind "MAX"] : 600100000) ? name ":" from ":" count : ""
     }
     function is_missing(name) {
-      return !(name in seen) && (what[name] ~ /^(new|mend)$/ || (file == "shadow" && what[name] ~ /^(open|lock)$/))
+      return !(name in seen) && (what[name] ~ /^(new|mend)$/ || (file == "shadow" && (what[name] == "lock" || what[name] == "open" && !(name in kept))))
     }
     function add_missing(  i, line) {
       for (i = 1; i <= size; i++) if (is_missing(order[i])) { line = fresh(order[i]); if (line != "") print line }
@@ -114,7 +114,12 @@ edited() { # passwd|group|shadow|gshadow|subuid|subgid
       if (shell[$1] != "") $7 = shell[$1] == "-" ? "" : shell[$1]
     }
     file == "shadow" && what[$1] == "lock" { $8 = 1 }
-    file == "shadow" && what[$1] == "open" && $1 in kept { if ($8 == "1") $8 = expiry[$1]; print; next }
+    file == "shadow" && what[$1] == "open" && $1 in kept {
+      # A line that the lock added goes, unless somebody has given it a password.
+      if ($8 == "1" && expiry[$1] == "none" && $2 == "*") next
+      if ($8 == "1") $8 = expiry[$1] == "none" ? "" : expiry[$1]
+      print; next
+    }
     file == "shadow" && what[$1] == "open" {
       if ($2 !~ /^\*/) $2 = "*"
       if ($3 == "0" || ($5 != "" && $3 + $5 < today)) { $3 = today; $5 = ""; $7 = "" }
@@ -193,7 +198,7 @@ plan_accounts() {
     !($1 in there) && $2 in owner { conflict("the uid " $2 " of " $1 " belongs to the account " owner[$2] ", which is not ours"); next }
     !($1 in there) { what = $1 in uid ? "mend" : "new" }
     $1 in there && ($1 in kept || copy) {
-      if (expires[$1] == "1" ? $1 in kept && before[$1] == "1" : !usable[$1]) { print "barred", $1, $2, $3, "the account " $1 " is locked here, or has expired (chage -l " $1 ")", $4, $6, "", gid; next }
+      if (expires[$1] == "1" ? $1 in kept && before[$1] ~ /^(1|none)$/ : !usable[$1]) { print "barred", $1, $2, $3, "the account " $1 " is locked here, or has expired (chage -l " $1 ")", $4, $6, "", gid; next }
       set = shell_to_set()
       if (set != "" && set != login_shell[$1]) why = "has another shell"
       what = expires[$1] == "1" ? "alter" : why != "" ? "change" : "same"
@@ -265,6 +270,7 @@ apply_accounts() {
   # Who is missing in it, as the temporary directory is full, would lose their processes.
   awk -F '\t' 's == "todo" { planned[$2] = 1; next } !($1 in planned) { exit 1 }' s=todo "$T/todo" s= "$T/wanted" "$T/ours" ||
     abort 'the plan of the accounts is not whole'
+  ! grep -q '^new' "$T/todo" || owe_all made
   awk -F '\t' '$1 ~ /^(conflict|barred)$/ { print $4, $2, $3, $5, $9, $7 }' OFS='\t' "$T/todo" | keep "$S/conflicts"
   keep_fields
   note_former

@@ -78,13 +78,13 @@ say_open() { # fault|notice
     }' OFS='\t' FS='\t' s=ours "$T/ours" s=former "$T/former" FS=: s=shadow /etc/shadow s=names /etc/passwd s= /etc/passwd
 }
 
-# Before anything is changed. Fields of $S/kept: name, uid, gid, shell, expiry; the shell that was wanted at the adoption, for the account's
+# Before anything is changed. Fields of $S/kept: name, uid, gid, shell, expiry (none: it has no line in shadow); the shell that was wanted at the adoption, for the account's
 # own stays until another is wanted (then it is -); and the shell that we set.
 keep_fields() {
   awk '
     function found(name, wanted) {
       kept[name] = 1; uid[name] = $3; gid[name] = $9; shell[name] = login_shell[name]; asked[name] = wanted
-      expiry[name] = expires[name]
+      expiry[name] = name in expires ? expires[name] : "none"
     }
     s == "kept" { kept[$1] = 1; uid[$1] = $2; gid[$1] = $3; shell[$1] = $4; expiry[$1] = $5; asked[$1] = $6; ours[$1] = $7; next }
     s == "taken" { taken[$1] = 1; next }
@@ -95,7 +95,7 @@ keep_fields() {
     !($2 in kept) { next }
     # Made anew, it is like any other of ours.
     $1 == "mend" { delete kept[$2] }
-    $1 == "lock" { expiry[$2] = expires[$2] }
+    $1 == "lock" { expiry[$2] = $2 in expires ? expires[$2] : "none" }
     $1 ~ /^(alter|change|same)$/ && $6 != "" { asked[$2] = "-"; ours[$2] = $6 }
     END { for (name in kept) print name, uid[name], gid[name], shell[name], expiry[name], asked[name], ours[name] }' OFS='\t' \
     FS='\t' s=kept "$T/kept" s=taken "$T/taken" FS=: s=passwd /etc/passwd s=shadow /etc/shadow FS='\t' s=todo "$T/todo" | sort > "$T/keeping"
@@ -135,6 +135,7 @@ hand_back() {
     s == "back" { back[$1] = 1; next }
     s == "passwd" { there[$1] = $3; login_shell[$1] = $7; next }
     s == "shadow" { expires[$1] = $8; next }
+    !($1 in expires) { expires[$1] = "none" }
     there[$1] != $2 { say("the account " $1 " is not here any more"); next }
     !($1 in back) { if (expires[$1] == "1") say($1 " stays locked (chage -E -1 " $1 ")"); next }
     {
