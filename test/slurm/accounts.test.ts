@@ -79,6 +79,7 @@ test('people on a Slurm cluster', { skip: noSlurm }, async (t) => {
     // One that has ended, and whose parent never asks how, stays in the list of processes.
     const zombie = 'setpriv --reuid 30002 --clear-groups true & exec sleep 503';
     await shell('a1', `setsid sh -c '${zombie}' > /dev/null 2>&1 &`);
+    await becomes(() => shell('a1', "ps -u 30002 -o stat= | grep -c '^Z'"), '1');
     const [job] = (await beta.observe()).runningJobs ?? [];
     assert.deepEqual([job?.user, job?.machines], ['bob', ['a1']]);
     assert.deepEqual((await beta.converge(manifest([ada]))).runningJobs, []);
@@ -106,7 +107,8 @@ test('people on a Slurm cluster', { skip: noSlurm }, async (t) => {
     await shell('head', `sacctmgr -i add qos fast grpsubmit=9; sacctmgr -i modify user bob set ${values}`);
     const before = await set();
     assert.equal(before, '7|3|5|fast,normal||');
-    await shell('head', `runuser -u bob -- sh -c 'cd; sbatch --wrap "sleep 500"; sbatch -H --wrap true'`);
+    await lab.runJob('', 'bob');
+    await shell('head', `runuser -u bob -- sh -c 'cd; sbatch -H --wrap true'`);
     const waiting = { ...bob, loginState: 'waiting_for_key' as const, keyFingerprints: [] };
     await beta.converge(manifest([ada, waiting, eve]));
     assert.equal(await shell('head', 'squeue -h -o %u -t pending,running'), '');

@@ -94,6 +94,10 @@ function bringUp(options: LabOptions) {
       const command = `id=$(runuser -u ${user} -- sh -c '${submit}') && until ${isRunning}; do sleep 0.1; done; echo $id`;
       const { status, out } = await on('head', command);
       assert.match(out, /^\d+$/, `${options}: ${status} ${out}`);
+      // Slurm says RUNNING before slurmd has started it: until then there is no process for a test to see end.
+      const node = await shell('head', `squeue -h -j ${out} -o %B | head -n 1`);
+      const isStarted = `grep -qsz '^SLURM_JOB_ID=${out}$' /proc/[0-9]*/environ`;
+      if (node) await shell(node, `for i in $(seq 100); do ! ${isStarted} || break; sleep 0.1; done`);
       return out;
     },
     stateOf: async (job: string) => (await shell('head', `squeue -h -j ${job} -o %T 2>/dev/null`)) || 'gone',
