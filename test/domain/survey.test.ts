@@ -216,6 +216,26 @@ for (const [title, [hosts, verdict, reasons, commands = []]] of Object.entries(v
   test(`a survey judges: ${title}`, () => assert.deepEqual(judged(hosts), [verdict, reasons, commands]));
 }
 
+test('accounts of compute nodes alone are of no person, and are named', () => {
+  const made = Array.from({ length: 7 }, (_, index) => account(`x${index}`, { uid: 2000 + index }));
+  const user = { accounts: ['lab'], default: 'lab', level: 'Administrator', coordinates: [] };
+  const slurm = new Map([['bob', { ...user, cpu: 1, gpu: 1, running: 1, pending: 1 }]]);
+  const logins = [
+    { host: 'a1', name: 'bob', from: '192.0.2.1', fingerprint: 'SHA256:x', times: 1, last: '' },
+  ];
+  const node = host('a1', [bob(), ...made], {
+    slurm,
+    logins,
+    candidates: ['gone', 'x0', 'x1', 'x2', 'x3', 'x4', 'x5'],
+  });
+  const { people, notices } = survey(...alone({}), node);
+  assert.deepEqual(
+    people.map((one) => [one.username, one.slurm.level, one.logins, one.keys.length]),
+    [['bob', '', [], 1]],
+  );
+  assert.deepEqual(notices, ['a1: neither the controller nor a login node has gone, x0, x1, x2, x3, 2 more']);
+});
+
 test('a survey offers another name where the contract does not allow one, and quotes the old one', () => {
   const names = ['Dr.Bob', 'drbob', "o'neil", '.lee', 'DOMAIN\\kim'];
   const accounts = names.map((name, index) => account(name, { uid: 2000 + index, gid: 100 }));
@@ -358,8 +378,60 @@ test('a lab file of a survey has who can be adopted, and lists what a person mus
     `the key ${fingerprint} of bob is in the account of oda too`,
     `the key ${fingerprint} of oda has options`,
   ]);
+  const others = readPeople('BOB,b@lab.example\nzoe,zoe@lab.example\nrobot,r@lab.example');
+  assert.deepEqual(labOfSurvey(answer, { known: others }).open.slice(-2), [
+    'BOB of the list of people is no account of this survey; there is bob',
+    'zoe of the list of people is no account of this survey',
+  ]);
   const without = labOfSurvey(answer, { known: new Map() });
   assert.match(without.open.join('\n'), /^bob \(uid 1003, gid 1003\) is left out: no address is known$/m);
+});
+
+test('what plan would refuse is left out of a lab file, each with a line, and the rest of it is planned', () => {
+  const accounts = [
+    bob({ gid: 0 }),
+    account('kim', { uid: 2 ** 31 }),
+    account('max', { uid: 1004, gid: 2 ** 31 }),
+    account('ned', { uid: 1005 }),
+    account('oda', { uid: 1005 }),
+    account('pat', { uid: 1006 }),
+  ];
+  // Two hosts, so that they are no twins everywhere.
+  const login = host('login', [account('oda', { uid: 1010 }), account('ned', { uid: 1005 })], {
+    roles: ['login'],
+  });
+  const found = survey(host('head', accounts), login);
+  const answer = { cluster: 'alpha', organization: { slug: 'physics', name: 'Physics' }, ...found };
+  const { lab, open } = labOfSurvey(answer, { known: new Map(), pattern: '{username}@lab.example' });
+  checkLab(lab as Lab);
+  assert.deepEqual(
+    lab.organizations[0]?.members.map(({ username }) => username),
+    ['ned', 'pat'],
+  );
+  assert.deepEqual(
+    open.filter((line) => line.includes('left out')),
+    [
+      'bob (uid 1003, gid 0) is left out: The gid of bob@lab.example is 0, not between 1 and 2147483647',
+      'kim (uid 2147483648, gid 1003) is left out: The uid of kim@lab.example is 2147483648, not between 1 and 2147483647',
+      'max (uid 1004, gid 2147483648) is left out: The gid of max@lab.example is 2147483648, not between 1 and 2147483647',
+      'oda (uid 1005, gid 1003) is left out: ned@lab.example and oda@lab.example have the same uid 1005',
+    ],
+  );
+});
+
+test('a lab file says whose keys are not known, and has no control characters of accounts', () => {
+  const hostile = '\u001b[2J\u202eevil\u0007\u2066 one';
+  const keys = [{ name: 'bob', file: 'f', line: `${key} a\u001b[2J\u202eb` }];
+  const accounts = [bob({ gecos: `${hostile},x` }), account('kim', { uid: 1004, gecos: 'x'.repeat(300) })];
+  const found = survey(host('head', accounts, { keys, read: ['bob'] }));
+  const answer = { cluster: 'alpha', organization: { slug: 'physics', name: 'Physics' }, ...found };
+  const { lab, open } = labOfSurvey(answer, { known: new Map(), pattern: '{username}@lab.example' });
+  assert.deepEqual(lab.users, [
+    { email: 'bob@lab.example', name: '[2Jevil one' },
+    { email: 'kim@lab.example', name: 'x'.repeat(200) },
+  ]);
+  assert.deepEqual(lab.organizations[0]?.members[0]?.keys, [`${key} a[2Jb`]);
+  assert.deepEqual(open, ['the keys on head are not known of kim']);
 });
 
 test('a list of people is read whatever a spreadsheet makes of it, and a wrong line is named', () => {
@@ -376,4 +448,25 @@ test('a list of people is read whatever a spreadsheet makes of it, and a wrong l
   assert.deepEqual(readPeople('bob,bob@lab.example,Bob\nIvy.Lee,ivy@lab.example,Lee; Ivy'), two);
   assert.throws(() => readPeople('bob,bob@lab.example\nkim,kim'), /^Error: line 2 is not login,email,name$/);
   assert.throws(() => readPeople('login,email\n,kim@lab.example'), /line 2/);
+  assert.deepEqual(
+    readPeople(' "bob" , "bob@lab.example", "Bob"\nIvy.Lee,ivy@lab.example, "Lee; Ivy" '),
+    two,
+  );
+  assert.deepEqual(readPeople('bob\tbob@lab.example\t"Bob"\nIvy.Lee\tivy@lab.example\tLee; Ivy'), two);
+  const named = (name: string) => [...readPeople(`bob,bob@lab.example,${name}`).values()][0]?.name;
+  assert.deepEqual(['"Bob ""B"", Jr."', 'Bob "B" Lee', '', '""'].map(named), [
+    'Bob "B", Jr.',
+    'Bob "B" Lee',
+    '',
+    '',
+  ]);
+  for (const line of ['"bob', '"bob"x,', 'bob,"bob@lab.example', 'bob,bob@lab.example,"Bob" B'])
+    assert.throws(
+      () => readPeople(`login,email\n${line}`),
+      /^Error: line 2 has a quote without its other one$/,
+    );
+  assert.throws(
+    () => readPeople('bob,bob@lab.example,Bob\nbob,evil@lab.example,Evil'),
+    /^Error: line 2 has the login bob again$/,
+  );
 });

@@ -52,6 +52,18 @@ const hostileLines = [
   'a b:x:1209:1209::/home/a b:/bin/sh',
 ];
 
+/** Makes "head" say which files it holds when a person runs it, and fail for u6; u5 gets more lines than are read. */
+const watchReaders = `cat > /run/head << 'END'
+#!/bin/sh
+me=$(id -u)
+[ $me = 0 ] || for fd in /proc/$$/fd/*; do echo "$me \${fd##*/} $(readlink $fd | sed 's/:.*//')" >> /home/held; done
+[ $me != 1106 ] || exit 1
+exec /run/head.real "$@"
+END
+install -m 666 /dev/null /home/held; cp /usr/bin/head /run/head.real
+chmod 755 /run/head /run/head.real; mount --bind /run/head /usr/bin/head
+yes 'ssh-rsa AAAA x' | head -n 100 >> /home/u5/.ssh/authorized_keys`;
+
 test('a lab that people used for years', { skip: noSlurm }, async (t) => {
   using lab = startSlurmLab({ HOMES: 'shared' });
   const filled = await fillLab(lab);
@@ -142,6 +154,7 @@ test('a lab that people used for years', { skip: noSlurm }, async (t) => {
       'head',
       `printf '%s' '${keys}' >> /home/u1/.ssh/authorized_keys; ln -sf /etc/shadow /home/u2/.ssh/authorized_keys; rm /home/u3/.ssh/authorized_keys; mkfifo /home/u3/.ssh/authorized_keys; chown 1103 /home/u3/.ssh/authorized_keys`,
     );
+    await lab.shell('head', watchReaders);
     const found = await survey(lab, ['ada', '-r', '$(touch /tmp/andromeda-survey)', 'x'.repeat(256)]);
     const of = (name: string) => found.people.find(({ username }) => username === name);
     assert.deepEqual(
@@ -155,7 +168,18 @@ test('a lab that people used for years', { skip: noSlurm }, async (t) => {
     assert.deepEqual([of('ada')?.keys.length, of('u1')?.keys.length], [1, 1]);
     assert.deepEqual([of('u2')?.keys, of('u3')?.keys], [[], []]);
     assert.deepEqual(of('$(id)')?.commands[0], "usermod -l id2 '$(id)'".replace('2', ''));
-    await lab.shell('head', 'cp /etc/passwd- /etc/passwd');
+    await lab.shell('head', 'cp /etc/passwd- /etc/passwd; umount /usr/bin/head');
+    // A process of the person can take each of these, and keep it.
+    const held = (await lab.shell('head', 'cat /home/held')).split('\n');
+    assert.ok(held.includes('1101 1 pipe'), held.join('\n'));
+    assert.deepEqual(
+      held.filter((line) => /andromeda|etc/.test(line)),
+      [],
+    );
+    assert.ok(found.notices.some((line) => /: not all lines of keys of u5 were read: 100 of/.test(line)));
+    assert.deepEqual([of('u5')?.keys.length, of('u5')?.unread.length], [1, 1]);
+    assert.match(of('u6')?.reasons.join() ?? '', /^its keys on \S+ are not known$/);
+    assert.deepEqual(of('u7')?.unread, []);
   });
 
   await t.test('every command of docs/moving-in.md does what it says, and CSV has it all', async (t) => {

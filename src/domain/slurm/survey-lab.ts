@@ -62,7 +62,7 @@ export function labOfSurvey({ cluster, organization, people }: SurveyAnswer, { k
   }
   return {
     lab: { users, organizations: [{ ...organization, members }] },
-    open: [...open, ...unreadLines(people), ...keyLines(people), ...strangerLines(known, people)],
+    open: [...open, ...unreadLines(people), ...keyLines(people), ...unmatchedLines(known, people)],
   };
 }
 
@@ -109,7 +109,7 @@ function unreadLines(people: readonly SurveyedPerson[]): string[] {
 }
 
 /** Of the list of people, those whom no account belongs to. */
-function strangerLines(known: Addresses['known'], people: readonly SurveyedPerson[]): string[] {
+function unmatchedLines(known: Addresses['known'], people: readonly SurveyedPerson[]): string[] {
   const usernames = new Set(people.map(({ username }) => username));
   return [...known.keys()]
     .filter((login) => !usernames.has(login))

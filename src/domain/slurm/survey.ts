@@ -83,14 +83,14 @@ function noticesOf(hosts: readonly SurveyedHost[]): string[] {
       host.directories.map((name) => `${host.host}: ${directoryText(name, host)}`),
     ),
     ...each('writer', 'may write account files: '),
-    ...hosts.flatMap((host) => strangersOn(host, hosts)),
+    ...hosts.flatMap((host) => unknownAccounts(host, hosts)),
     ...(isCopied ? ['All hosts have the same /etc/passwd: it is copied from one to the others.'] : []),
     ...each('other'),
   ];
 }
 
 /** Accounts of a compute node alone are of no person here. */
-function strangersOn(host: SurveyedHost, hosts: readonly SurveyedHost[]): string[] {
+function unknownAccounts(host: SurveyedHost, hosts: readonly SurveyedHost[]): string[] {
   if (decides(host)) return [];
   const names = host.candidates.filter(
     (name) => !hosts.some((one) => decides(one) && one.accounts.has(name)),
