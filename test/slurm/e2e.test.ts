@@ -3,14 +3,19 @@
  * as Slurm says it; and people whose name or home another account has: ready means that the login works.
  */
 import assert from 'node:assert/strict';
+import { appendFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
+import { sshdLines } from '../../src/cli/admin/installation.ts';
+import { toDay } from '../../src/domain/slurm/direct.ts';
 import { listGpuDays } from '../../src/store/clusters/gpu-days.ts';
 import { alpha, becomes, eventually } from '../support/app.ts';
+import { keygen } from '../support/ssh-keys.ts';
 import { sshPerson } from '../support/ssh-person.ts';
 import { noSlurm, startSlurmLab } from './lab.ts';
 import { associations } from './people.ts';
 import { labOf, permit, startService } from './service.ts';
-import { assertStartUpFiles } from './start-up-files.ts';
+import { assertStartUpFiles, straightTo } from './start-up-files.ts';
 
 type Job = Record<string, unknown>;
 
@@ -27,13 +32,19 @@ test('a real Slurm cluster, from end to end', { skip: noSlurm }, async (t) => {
   });
 
   // A service that just started asks for the GPU time of today first.
-  await using service = await startService(lab, { rollout: 'live' }, { sync: { intervalSeconds: 8 } });
+  const settings = { rollout: 'live' as const, direct: { until: toDay(Date.now() + 86_400_000) } };
+  await using service = await startService(lab, settings, { sync: { intervalSeconds: 8 } });
+  const clusters = async () =>
+    (await service.business('/operator/clusters', { as: 'root' })).body.clusters[0];
+  // Until the first pass, hosts have the former service's list, whose generation may be that of abe's first key here.
+  await eventually(
+    async () => (await clusters()).access_list,
+    (list) => list !== null && list.applied_generation === list.generation,
+  );
   await t.test('start-up files are read as sshd reads them without a gateway', () =>
     assertStartUpFiles(lab, service, []),
   );
   using abe = await sshPerson(service, 'abe');
-  const clusters = async () =>
-    (await service.business('/operator/clusters', { as: 'root' })).body.clusters[0];
 
   await t.test('GPU-hours are those of sacct, of jobs that are over and of one that runs', async () => {
     const ask = async () =>
@@ -62,6 +73,38 @@ test('a real Slurm cluster, from end to end', { skip: noSlurm }, async (t) => {
     const batch = await abe.ssh([abe.target, 'sbatch --wrap "hostname > out; id -un >> out"']);
     assert.match(batch.out, /Submitted batch job \d+/);
     await becomes(() => shell('head', 'cat /home/abe/out'), 'a1\nabe');
+  });
+
+  await t.test('who is on the list of direct logins is off it after one login by the gateway', async () => {
+    const key = keygen('-t', 'ed25519');
+    using bob = await sshPerson(service, 'p5', key);
+    const [command] = /AuthorizedKeysCommand \/bin.*\n.*CommandUser root/.exec(
+      sshdLines({ publicKeys: [], from: '127.0.0.1', hasDirect: true }),
+    ) ?? [''];
+    const block = `Match Address 127.0.0.2\n    AuthorizedKeysFile none\n${command}\n`;
+    appendFileSync(join(lab.directory, 'etc/sshd-head.conf'), block);
+    lab.control('restart', 'sshd-head');
+    const authorize = 'cd /home/p5 && umask 077 && mkdir .ssh && cat > .ssh/authorized_keys';
+    await shell('head', `echo '${key.publicKey.trim()}' | runuser -u p5 -- sh -c '${authorize}'`);
+    using straight = await sshPerson(service, 'p5', key);
+    // From another address than the gateway's.
+    const options = [...straightTo(lab, straight.options, 'p5'), '-b', '127.0.0.2'];
+    straight.options.splice(0, Infinity, ...options);
+    const directly = async () => {
+      const { status, out, err } = await straight.ssh([bob.target, 'id -un']);
+      return status === 0 ? out : err;
+    };
+    const left = async () => (await clusters()).direct;
+    const { people, keyless } = await left();
+    assert.deepEqual(
+      [people.includes('p5'), keyless.includes('p5'), keyless.includes('p6')],
+      [true, false, true],
+    );
+    await becomes(directly, 'p5\n');
+    assert.equal((await bob.ssh([bob.target, 'id -un'])).out, 'p5\n');
+    await becomes(async () => (await left()).people.includes('p5'), false);
+    await eventually(directly, (said) => said.includes('Permission denied'));
+    assert.equal((await bob.ssh([bob.target, 'id -un'])).out, 'p5\n');
   });
 
   await t.test("another's first key closes no session and ends no job", async (t) => {

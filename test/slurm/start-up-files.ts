@@ -18,15 +18,13 @@ export async function assertStartUpFiles(lab: SlurmLab, service: TestApp, shells
   await lab.shell('head', `cd /home/abe; ${each}; ${fish}`);
   appendFileSync(join(lab.directory, 'etc/gateway.pub'), `${key.publicKey}\n`);
   const through = [...abe.options];
-  // Straight to the login node's sshd, as the same person with the same key.
-  const change: Record<string, string> = { '-p': `${lab.port}`, '-l': 'abe' };
-  const straight = through.map(
-    (one, at) => change[through[at - 1] ?? ''] ?? one.replace(/^(Strict.*)=yes$/, '$1=no'),
-  );
+  const straight = straightTo(lab, through, 'abe');
   const printed = async (options: string[], args: string[]) => {
     abe.options.splice(0, Infinity, ...options);
     // A terminal prints what is typed before the shell reads it, or not.
-    return (await abe.ssh(args, args.length === 1 ? 'exit\n' : '')).out;
+    const { status, out, err } = await abe.ssh(args, args.length === 1 ? 'exit\n' : '');
+    assert.equal(status, 0, err);
+    return out;
   };
   for (const shell of [...shells, '/bin/bash']) {
     await service.write('/me/login-preferences', { as: 'abe', method: 'PUT', body: { shell } });
@@ -38,4 +36,10 @@ export async function assertStartUpFiles(lab: SlurmLab, service: TestApp, shells
     }
   }
   await lab.shell('head', `cd /home/abe; rm -rf .config ${files.join(' ')}`);
+}
+
+/** The options of a person with which ssh goes straight to the login node's sshd, with the same key. */
+export function straightTo(lab: SlurmLab, options: readonly string[], username: string): string[] {
+  const change: Record<string, string> = { '-p': `${lab.port}`, '-l': username };
+  return options.map((one, at) => change[options[at - 1] ?? ''] ?? one.replace(/^(Strict.*)=yes$/, '$1=no'));
 }
