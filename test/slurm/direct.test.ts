@@ -217,7 +217,7 @@ function scriptFor(
   const rows: Row[] = [
     ...hostRows(scope, host, action),
     versionRow(wanted),
-    ...accountRows(accounts, scope.settings, host),
+    ...accountRows(accounts, host),
     ...directRows(wanted, gatewayAddress),
   ];
   return scriptOf(rows);

@@ -90,7 +90,7 @@ export function oneHost(
       version += 1;
       return script('apply', [
         ['version', version, version, 0],
-        ...accountRows(accounts, scope.settings, host),
+        ...accountRows(accounts, host),
         ...groupRows({ accounts, groups }),
         ...rows,
       ]);

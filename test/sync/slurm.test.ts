@@ -605,3 +605,41 @@ test('a script that does not end in time is a host that is away', { skip: noRoot
   // What the script has started goes on for a while, and is not listened to.
   await becomes(() => pipes() <= before, true);
 });
+
+test('the number of a person from a directory is what login nodes and the controller say, and no compute node', () => {
+  const accounts = 'directory' as const;
+  const own = {
+    ...settings,
+    login: settings.login.map((one) => ({ ...one, accounts })),
+    controller: { ...settings.controller, accounts },
+    compute: { host: '{name}.lab', accounts },
+  };
+  const found = (said: Record<string, [uid: number, gid: number]>) => {
+    const numbers = Object.entries(said).map(([address, [uid, gid]]) => {
+      return [address, { ...facts(5), numbers: [{ userId: 'u1', username: 'ada', uid, gid }] }] as const;
+    });
+    const hosts = hostsOf(own, { nodes: ['a1'], usernames: [] });
+    const { numbers: kept, blocked } = report({ ...allAt5, ...Object.fromEntries(numbers) }, facts(5), {
+      hosts,
+    });
+    return [...(kept ?? []), ...(blocked ?? []).map(({ message }) => message)];
+  };
+  const ada = { userId: 'u1', uid: 7, gid: 8 };
+  assert.deepEqual(found({ 'head:22': [7, 8], 'other:22': [7, 8], 'a1.lab:22': [9, 9] }), [ada]);
+  assert.deepEqual(found({ 'head:22': [7, 8] }), [ada], 'it is the controller and a login node');
+  assert.deepEqual(found({ 'other:22': [7, 8] }), [], 'the controller has yet to say it');
+  assert.deepEqual(found({ 'a1.lab:22': [7, 8] }), []);
+  assert.deepEqual(found({ 'head:22': [7, 8], 'other:22': [7, 9] }), [
+    'head:22 has the uid 7 and the gid 8 for ada, and other:22 has the uid 7 and the gid 9',
+  ]);
+  for (const [uid, gid] of [
+    [0, 8],
+    [7, 0],
+    [2 ** 31, 8],
+    [7.5, 8],
+    [Number.NaN, 8],
+  ] as const)
+    assert.deepEqual(found({ 'head:22': [uid, gid] }), [
+      `head:22 has the uid ${uid} and the gid ${gid} for ada, which no person can have`,
+    ]);
+});

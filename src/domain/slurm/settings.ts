@@ -163,9 +163,11 @@ function areFromDirectory({ login, controller, accounting, compute }: SlurmSetti
   return hosts.flatMap((host) => (host ? host.accounts === 'directory' : []));
 }
 
-/** Whether a directory gives people their numbers: they come from it on a host of the cluster. */
+/** Whether a directory gives people their numbers: they come from it on a login node or the controller. */
 export function usesDirectory(slurm: SlurmSettings | undefined): boolean {
-  return slurm !== undefined && areFromDirectory(slurm).includes(true);
+  return (
+    slurm !== undefined && [...slurm.login, slurm.controller].some((host) => host.accounts === 'directory')
+  );
 }
 
 /** The rollout of people who come and go: nothing restarts for them where all hosts have them from a directory. */

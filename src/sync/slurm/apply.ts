@@ -312,7 +312,7 @@ function applyRows(pass: ApplyRun, host: Host, facts: Facts, configuration: 'app
   const plan = planHost(facts, pass.manifest);
   const rows: Row[] = [
     versionRow({ ...pass.manifest, desiredGeneration }),
-    ...accountRows(accounts, settings, host),
+    ...accountRows(accounts, host),
     ...formerRows(former),
     ...groupRows(pass.manifest),
     ...(host.roles.has('login') ? directRows(pass.manifest, pass.cluster.options.gateway) : []),

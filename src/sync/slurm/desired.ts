@@ -40,6 +40,7 @@ export function hostRows(
     ['slurm-account', settings.accounting?.account ?? organization],
     ...accountingRows(settings.accounting),
     ...homeRows(settings, host),
+    ...(settings.adoptPrivileged ?? []).map((username): Row => ['may-be-root', username]),
     ...[...host.roles].map((role): Row => ['role', role]),
     ...(host.roles.size > 0 ? [['accounts', host.accounts ?? 'files'] as const] : []),
   ];
@@ -63,14 +64,12 @@ function homeRows({ homes, commands }: SlurmSettings, { roles }: Host): Row[] {
  */
 export function accountRows(
   accounts: readonly ManifestAccount[],
-  { adoptPrivileged = [] }: Pick<SlurmSettings, 'adoptPrivileged'>,
   host: Pick<Host, 'roles' | 'accounts'>,
 ): Row[] {
   const isServer = host.roles.has('homes') && host.roles.size === 1;
-  const adoption = ({ username, isAdopted }: ManifestAccount) => {
+  const adoption = ({ isAdopted }: ManifestAccount) => {
     if (host.accounts === 'copied') return 'copied';
-    if (!isAdopted) return '';
-    return adoptPrivileged.includes(username) ? 'privileged' : 'adopt';
+    return isAdopted ? 'adopt' : '';
   };
   return accounts.map((account) => {
     const { username, uid, gid, userId, shell, loginState } = account;

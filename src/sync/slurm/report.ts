@@ -266,23 +266,46 @@ function blockedPeople(findings: Findings): BlockedPerson[] {
   });
 }
 
-/** The numbers that directories have for people without one, where the hosts agree, and the faults where they do not. */
+/**
+ * The numbers that directories have for people without one, where the hosts that decide agree, and the faults where they do not. Login nodes
+ * and the controller decide, and where both ask a directory, both have to: people may become root on another host, and say any number there.
+ */
 function directoryNumbers(findings: Findings) {
-  const all = findings.hosts.flatMap((host) => {
+  const deciding = findings.hosts.filter(
+    ({ roles, accounts }) => accounts === 'directory' && (roles.has('login') || roles.has('controller')),
+  );
+  const needed = (['login', 'controller'] as const).filter((role) =>
+    deciding.some(({ roles }) => roles.has(role)),
+  );
+  const all = deciding.flatMap((host) => {
     const { numbers = [] } = factsAt(findings, host.address) ?? {};
-    return numbers.map((number) => ({ ...number, host: nameOf(host) }));
+    return numbers.map((number) => ({ ...number, host: nameOf(host), roles: host.roles }));
   });
   const numbers: DirectoryNumber[] = [];
   const disagreements: BlockedPerson[] = [];
-  for (const [userId, [first, ...others]] of Map.groupBy(all, (one) => one.userId)) {
+  for (const [userId, found] of Map.groupBy(all, (one) => one.userId)) {
+    const [first] = found;
     if (!first) continue;
-    const { username, uid, gid, host } = first;
-    const other = others.find((one) => one.uid !== uid);
-    const message = other && `${host} has the uid ${uid} for ${username}, and ${other.host} has ${other.uid}`;
-    if (message === undefined) numbers.push({ userId, uid, gid });
-    else disagreements.push({ userId, host, message });
+    const message = numberFault(first, found);
+    if (message !== undefined) disagreements.push({ userId, host: first.host, message });
+    else if (needed.every((role) => found.some(({ roles }) => roles.has(role))))
+      numbers.push({ userId, uid: first.uid, gid: first.gid });
   }
   return { numbers, disagreements };
+}
+
+type FoundNumber = Facts['numbers'][number] & { host: string };
+
+const isNumber = (id: number) => Number.isInteger(id) && id >= 1 && id < 2 ** 31;
+
+function numberFault(first: FoundNumber, found: readonly FoundNumber[]): string | undefined {
+  const text = ({ uid, gid }: FoundNumber) => `the uid ${uid} and the gid ${gid}`;
+  const unfit = found.find(({ uid, gid }) => !isNumber(uid) || !isNumber(gid));
+  if (unfit) return `${unfit.host} has ${text(unfit)} for ${unfit.username}, which no person can have`;
+  const other = found.find(({ uid, gid }) => uid !== first.uid || gid !== first.gid);
+  return (
+    other && `${first.host} has ${text(first)} for ${first.username}, and ${other.host} has ${text(other)}`
+  );
 }
 
 /**

@@ -10,37 +10,86 @@ say_old_copy() {
     problem account "the account files are copied here, and are not current for $(cut -f 2 "$T/edits" | head -n 5 | one_line)"
 }
 
-# Names of accounts that may become root, and by what, in $T/privileged.
-find_privileged() {
-  cat /etc/sudoers /etc/sudoers.d/* 2> /dev/null | sed "s/^[ $tab]*#.*//" | tr -cs 'A-Za-z0-9_.%-' '\n' > "$T/sudoers"
+# Groups whose members may become root.
+powerful=' root sudo wheel admin docker lxd disk shadow '
+
+# Of the accounts in FILE those that may become root, and by what, in $T/privileged; "unknown" where sudo does not say. Not those that
+# the settings allow it.
+find_privileged() { # FILE
+  { powerful_accounts; ! [ -x "$(command -v sudo)" ] || ask_sudo "$1"; } > "$T/powers"
+  rows may-be-root > "$T/may-be-root"
+  awk -F '\t' 's == "allowed" { allowed[$1] = 1; next } !($1 in allowed) && !seen[$1]++' \
+    s=allowed "$T/may-be-root" s= "$T/powers" > "$T/privileged"
+}
+powerful_accounts() {
   awk -F '[:,]' '
-    s == "sudoers" { if (sub(/^%/, "")) group[$0] = 1; else print $0, "named in sudoers"; next }
     s == "passwd" { if ($4 in gid) print $1, "in the group " gid[$4]; next }
-    $1 in group || $1 ~ /^(root|sudo|wheel|admin|docker|lxd|disk|shadow)$/ {
-      gid[$3] = $1
-      for (i = 4; i <= NF; i++) print $i, "in the group " $1
-    }' OFS='\t' s=sudoers "$T/sudoers" s=group /etc/group s=passwd /etc/passwd > "$T/privileged"
+    index(powerful, " " $1 " ") { gid[$3] = $1; for (i = 4; i <= NF; i++) print $i, "in the group " $1 }' \
+    OFS='\t' powerful="$powerful" s=group /etc/group s=passwd /etc/passwd
+}
+# Sudo itself knows its rules: by name, number, group, alias or netgroup, from files or a directory. What "nobody" may do, everyone may.
+ask_sudo() { # FILE
+  echo nobody | cat - "$1" | timeout 10 xargs -r -n 1 -P 4 sh -c '
+    said=$(timeout 5 sudo -n -l -U "$0" < /dev/null 2> /dev/null)
+    case $said in
+      *" is not allowed to run sudo on "*) said= ;;
+      *" may run the following commands on "*) said=$(printf %s "$said" | tr "\n\t" "  " | sed "s/.* may run the following commands on [^:]*://") ;;
+      *) exit 0 ;;
+    esac
+    printf "%s\t%s\n" "$0" "$said"' > "$T/rights" 2> /dev/null 9>&-
+  awk -F '\t' 's == "rights" { rights[$1] = $2; next }
+    !($1 in rights) { print $1, "unknown"; next }
+    rights[$1] != "" && rights[$1] != rights["nobody"] { print $1, "a user of sudo" }' OFS='\t' s=rights "$T/rights" s= "$1"
 }
 
-# Of $T/plan: accounts to adopt that are unfit become conflicts.
+# What sudoers names, one a line in $T/sudoers (NAME, #UID, %GROUP, %#GID): of who is not there yet sudo says nothing.
+read_sudoers() {
+  local depth
+  : > "$T/sudoers"
+  [ -x "$(command -v sudo)" ] || return 0
+  set -- /etc/sudoers
+  for depth in 1 2 3 4; do
+    cat "$@" > "$T/included" 2> /dev/null
+    sed "s/#[^0-9].*//; s/#$//; /^[ $tab]*\(Defaults\|Cmnd_Alias\|Host_Alias\)/d" "$T/included" | tr -cs 'A-Za-z0-9_./%#-' '\n' >> "$T/sudoers"
+    # Each * is expanded here.
+    set -- $(tr -d '"' < "$T/included" | sed -n "s|^[ $tab]*[#@]includedir[ $tab]*\(.*\)|\1/*|p; s|^[ $tab]*[#@]include[ $tab]\(.*\)|\1|p" | sed 's|^[^/]|/etc/&|')
+    [ $# -gt 0 ] || return 0
+  done
+}
+
+# Of $T/plan: accounts to adopt or to make that are unfit become conflicts.
 check_adoptions() {
-  grep -q '^adopt' "$T/plan" || return 0
-  find_privileged
+  grep -q '^adopt\|^new' "$T/plan" || return 0
+  awk -F '\t' '$1 == "adopt" && $7 != "copied" { print $2 }' "$T/plan" > "$T/adopting"
+  find_privileged "$T/adopting"
+  read_sudoers
   awk -F '\t' '$1 == "adopt" && $6 != "/home/" $2 { print $2 ":" $6 }' "$T/plan" | while IFS=: read -r name home; do
     [ "$home" -ef "/home/$name" ] || echo "$name:$home"
   done > "$T/elsewhere"
   awk '
     s == "noted" { noted[$1] = 1; next }
     s == "privileged" { privileged[$1] = $2; next }
+    s == "allowed" { allowed[$1] = 1; next }
+    s == "sudoers" { rule[$1] = 1; next }
+    s == "group" { if (index(powerful, " " $1 " ") || ("%" $1) in rule) root[$3] = $1; next }
     s == "elsewhere" { home[$1] = $2; next }
-    $1 != "adopt" || $7 == "copied" { print; next }
+    $1 !~ /^(adopt|new)$/ || $7 == "copied" { print; next }
     { why = $8 }
-    $2 in privileged && $7 != "privileged" { why = $2 " is " privileged[$2] ", and not in adoptPrivileged" }
+    $1 == "new" && !($2 in allowed) {
+      if ($9 in root) why = "members of the group " root[$9] " (gid " $9 ") may become root, and " $2 " is not in adoptPrivileged"
+      else if ($2 in rule || ("#" $3) in rule || ("%#" $9) in rule || ($3 == $9 && ("%" $2) in rule))
+        why = "sudoers names " $2 " or a number of theirs, and " $2 " is not in adoptPrivileged"
+      if (why == "") print
+      else print "conflict", $2, $3, $4, why, $5, $7, "", $9
+      next
+    }
+    $1 == "new" { print; next }
+    $2 in privileged { why = privileged[$2] == "unknown" ? "it is not known whether " $2 " may become root (sudo -l -U " $2 ")" : $2 " is " privileged[$2] ", and not in adoptPrivileged" }
     $2 in home { why = "the home of " $2 " is " home[$2] " (ln -s " home[$2] " /home/" $2 ")" }
     $2 in noted { why = "the account " $2 " (uid " $3 ") is there already and is not ours" }
     why == "" { print; next }
-    { print "conflict", $2, $3, $4, why, $5, $7, "", $9 }' OFS='\t' FS='\t' s=noted "$T/noted" s=privileged "$T/privileged" \
-    FS=: s=elsewhere "$T/elsewhere" FS='\t' s=plan "$T/plan" > "$T/checked"
+    { print "conflict", $2, $3, $4, why, $5, $7, "", $9 }' OFS='\t' powerful="$powerful" FS='\t' s=noted "$T/noted" s=privileged "$T/privileged" \
+    s=allowed "$T/may-be-root" s=sudoers "$T/sudoers" FS=: s=group /etc/group s=elsewhere "$T/elsewhere" FS='\t' s=plan "$T/plan" > "$T/checked"
   mv -f "$T/checked" "$T/plan"
 }
 
@@ -50,10 +99,15 @@ find_former() {
   # An observation has those of the last change whom it did not lock.
   if has_row action apply || has_row action release; then rows former; else cat "$S/former" 2> /dev/null; return 0; fi > "$T/former"
   [ -s "$T/former" ] || return 0
-  find_privileged
+  cat "$S/accounts" > "$T/known" 2> /dev/null
+  awk 's == "known" { known[$1] = 1; next } s == "former" { former[$1] = $2; next } former[$1] == $3 && !($1 in known) { print $1 }' \
+    FS='\t' s=known "$T/known" s=former "$T/former" FS=: s=passwd /etc/passwd > "$T/returned"
+  : > "$T/privileged"
+  [ ! -s "$T/returned" ] || find_privileged "$T/returned"
   cat "$S/spared" > "$T/spared" 2> /dev/null
+  # Where sudo does not say, they are locked: nothing may keep a person in.
   awk -F '\t' 's == "former" { if (!($1 in unfit) && ($4 == "privileged" || !($1 in privileged))) print; next }
-    s == "spared" { unfit[$1] = 1; next } { privileged[$1] = 1 }' \
+    s == "spared" { unfit[$1] = 1; next } $2 != "unknown" { privileged[$1] = 1 }' \
     s=privileged "$T/privileged" s=spared "$T/spared" s=former "$T/former" > "$T/due"
 }
 note_former() {

@@ -41,6 +41,7 @@ plan_directory() { # SECONDS, at most, for PAM
   { look_up "$T/known"; look_up "$T/others"; } > "$T/people" 2> /dev/null
   if [ -z "$slow" ] && [ "$(wc -l < "$T/people")" -lt "$(wc -l < "$T/wanted")" ] && answers_anew; then answers=1; fi
   [ -n "$slow" ] || ! has_row role login || ask_some "$1"
+  powerful_groups > "$T/powerful"
   awk -v answers="$answers" -v is_login="$(! has_row role login || echo 1)" '
     function held(message) { print $1, $2, "held", $3, $4, $5, message }
     function ready() { print $1, $2, "ready", $3, $4, $5, "" }
@@ -49,6 +50,7 @@ plan_directory() { # SECONDS, at most, for PAM
     s == "pam" { said[$1] = $2; next }
     s == "numbers" { if ($2 > 0) person[$2] = $1; next }
     s == "passwd" { here[$1] = 1; owner[$3] = $1; next }
+    s == "powerful" { root[$3] = $1; next }
     s == "people" { uid[$1] = $3; gid[$1] = $4; next }
     $1 in here { held("the account " $1 " is in /etc/passwd of this host, whose people come from the directory"); next }
     !($1 in uid) && answers { held("the directory has no account " $1); next }
@@ -57,6 +59,10 @@ plan_directory() { # SECONDS, at most, for PAM
     { found = uid[$1] }
     found in owner { held("the uid " found " of " $1 " belongs to the account " owner[found] " of this host"); next }
     found in person && person[found] != $1 { held("the directory has the uid " found " for " $1 ", and it is that of " person[found]); next }
+    $2 == 0 && (found < 1 || found > 2147483647 || gid[$1] < 1 || gid[$1] > 2147483647) {
+      held("the directory has the uid " found " and the gid " gid[$1] " for " $1 ", which no person can have"); next
+    }
+    $2 == 0 && gid[$1] in root { held("the directory has the gid " gid[$1] " for " $1 ", and members of the group " root[gid[$1]] " may become root"); next }
     $2 == 0 { print $3, $1, found, gid[$1] > numbers; held(""); next }
     found != $2 { held("the directory has the uid " found " for " $1 ", who has " $2 " for good"); next }
     !is_login || said[$1] == "Success" { ready(); next }
@@ -65,7 +71,7 @@ plan_directory() { # SECONDS, at most, for PAM
     why[$1] != "" && !($1 in asked) { held(why[$1]); next }
     { held("it is not known whether " $1 " may log in: " (said[$1] == "" ? "PAM does not answer" : said[$1])) }' \
     OFS='\t' numbers="$T/numbers" FS='\t' s=ours "$T/ours" s=asked "$T/asked" s=pam "$T/pam" s=numbers "$T/wanted" \
-    FS=: s=passwd /etc/passwd s=people "$T/people" FS='\t' s=wanted "$T/wanted" > "$T/todo"
+    FS=: s=passwd /etc/passwd s=powerful "$T/powerful" s=people "$T/people" FS='\t' s=wanted "$T/wanted" > "$T/todo"
 }
 
 # One person costs several processes: all who are not ready are asked about, those whom the last look saw otherwise, and a few others.
@@ -127,9 +133,9 @@ observe_directory() {
   [ -z "$uids" ] || ! has_processes "$uids" || emit drift 'someone who left has a process'
 }
 
+powerful_groups() { { timeout 2 getent group $powerful; timeout 2 getent -s sss group $powerful; } 2> /dev/null; }
 notice_groups() {
-  set -- root sudo wheel admin docker lxd disk shadow
-  { timeout 2 getent group "$@"; timeout 2 getent -s sss group "$@"; } 2> /dev/null | awk -F '[:,\t]' '
+  powerful_groups | awk -F '[:,\t]' '
     s == "ours" { ours[$1] = 1; next }
     { for (i = 4; i <= NF; i++) if ($i in ours && !said[$1, $i]++ && ++notices <= 5) print "notice\t" $i " is in the group " $1 }' s=ours "$T/ours" s= -
 }

@@ -13,15 +13,15 @@ plan_groups() {
     s == "group" { there[$1] = $3; list[$1] = $4; holder[$3] = $1; next }
     s == "passwd" { has_primary[$4] = 1; next }
     s == "others" { other[$1] = $3; other_holder[$3] = $1; next }
-    s == "sudo" { powerful[$1] = 1; next }
+    s == "sudo" { rule[$1] = 1; next }
     { wanted[$1] = 1 }
     $1 in gid && gid[$1] != $2 { fault("the group " $1 " had the gid " gid[$1] " here before, and not " $2); next }
     $1 in there && there[$1] != $2 { fault("the group " $1 " (gid " there[$1] ") is there already and does not have the gid " $2); next }
+    ("%" $1) in rule && !($1 in kind) || ("%#" $2) in rule && !($1 in kind) { fault("the group " $1 " is not " ($1 in there ? "taken" : "made") ", as sudoers names it"); next }
     $1 in there { print "set", $1, $2, $3, $1 in kind ? kind[$1] : "adopted", $1 in kind ? before[$1] : list[$1]; next }
     $2 in holder { fault("the gid " $2 " of the group " $1 " belongs to the group " holder[$2]); next }
     $1 in other { fault("a directory service has the group " $1 " (gid " other[$1] ")"); next }
     $2 in other_holder { fault("a directory service has the gid " $2 " of the group " $1 " for " other_holder[$2]); next }
-    $1 in powerful { fault("the group " $1 " is not made, as sudoers names it"); next }
     { print "set", $1, $2, $3, "made", "" }
     END {
       for (name in gid) if (!(name in wanted)) {
@@ -30,7 +30,7 @@ plan_groups() {
         print is_kept ? "back" : "drop", name, gid[name], before[name]
       }
     }' OFS='\t' FS='\t' s=notes "$T/group-notes" FS=: s=group /etc/group s=passwd /etc/passwd s=others "$T/other-groups" \
-    FS='\t' s=sudo "$T/sudo-groups" s=rows "$T/group-rows" > "$T/group-plan"
+    FS='\t' s=sudo "$T/sudoers" s=rows "$T/group-rows" > "$T/group-plan"
 }
 
 # In a directory groups are the site's: looked up and not made. One that is not found may also mean that it does not answer.
@@ -45,14 +45,13 @@ resolve_groups() {
     OFS='\t' FS='\t' s=notes "$T/group-notes" FS=: s=others "$T/other-groups" FS='\t' s=rows "$T/group-rows" > "$T/group-plan"
 }
 
-# Of groups that /etc/group does not have: those of a directory service with their name or number, and those that sudoers names.
+# Of groups that /etc/group does not have those of a directory service with their name or number; and what sudoers names.
 find_other_groups() {
-  : > "$T/other-groups"; : > "$T/sudo-groups"
+  : > "$T/other-groups"; : > "$T/sudoers"
+  awk -F '\t' 's == "notes" { known[$1] = 1; next } !($1 in known) { is_new = 1 } END { exit !is_new }' s=notes "$T/group-notes" s= "$T/group-rows" && read_sudoers
   awk 's == "group" { gid[$1] = $3; next } !($1 in gid) { print $1; print $2 }' FS=: s=group /etc/group FS='\t' s= "$T/group-rows" > "$T/lookups"
   [ -s "$T/lookups" ] || return 0
   xargs getent group < "$T/lookups" | awk -F : 's == "group" { gid[$1] = $3; next } gid[$1] != $3' s=group /etc/group s= - > "$T/other-groups"
-  cat /etc/sudoers /etc/sudoers.d/* 2> /dev/null |
-    awk '{ sub(/#.*/, ""); for (i = 1; i <= NF; i++) if ($i ~ /^%/) print substr($i, 2) }' FS='[][ \t,!()="]+' > "$T/sudo-groups"
 }
 
 # The file with that done to it. Lines of NIS (+, -) stay the last ones.

@@ -53,8 +53,8 @@ observe_accounts() {
   observe_homes
   [ ! -s "$T/writable" ] || sed "s/.*/drift$tab& can be written to by others/; 5q" "$T/writable"
   # Whom the site lets be root is the site's to say.
-  awk -F '[:,\t]' 's == "ours" { ours[$1] = 1; next } $1 ~ /^(root|sudo|wheel|admin|docker|lxd|disk|shadow)$/ {
-    for (i = 4; i <= NF; i++) if ($i in ours && ++notices <= 5) print "notice\t" $i " is in the group " $1 }' s=ours "$T/ours" s= /etc/group
+  awk -F '[:,\t]' 's == "ours" { ours[$1] = 1; next } index(powerful, " " $1 " ") {
+    for (i = 4; i <= NF; i++) if ($i in ours && ++notices <= 5) print "notice\t" $i " is in the group " $1 }' powerful="$powerful" s=ours "$T/ours" s= /etc/group
   notice_passwords
   say_open fault
   uids=$(locked_uids "$T/ours")
