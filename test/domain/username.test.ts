@@ -23,6 +23,9 @@ const names: [string, boolean, string][] = [
   ['adä', false, 'no letter beyond a to z'],
   ['root', false, 'no account that systems have for themselves'],
   ['sshd', false, 'no account of a service'],
+  ...['docker', 'admin', 'sudo', 'wheel', 'lxd', 'disk', 'shadow', 'adm'].map(
+    (name): [string, boolean, string] => [name, false, 'no group that makes its members root'],
+  ),
 ];
 
 for (const [name, allowed, why] of names) {

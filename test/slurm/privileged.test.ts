@@ -1,4 +1,4 @@
-/** Who may become root on a host is not adopted, made or put into a group, unless the settings name them. */
+/** Accounts of a site that are not adopted, or not ready any more: who may become root, or comes in with nothing, or is kept out by it. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';
@@ -114,4 +114,48 @@ test('a team takes no group over that sudoers names', { skip }, async () => {
     groups.map(({ name }) => `the group ${name} is not taken, as sudoers names it`),
   );
   assert.equal(await own.shell('id -Gn gus'), 'gus');
+});
+
+test('an empty password is not adopted, and kept ones are named in one line', { skip }, async () => {
+  const { host, ready } = hostWith('');
+  using own = host;
+  await ready;
+  const names = ['a1', 'a2', 'a3', 'a4', 'a5', 'a6', 'a7'];
+  const add = names.map((name, at) => `useradd -u ${1_100 + at} -g 100 -M -s /bin/sh -p '$6$a$b' ${name}`);
+  await own.shell(
+    `${add.join('; ')}; sed -i 's/^bob:[^:]*:/bob::/' /etc/shadow; sed -i 's/^gus:x:/gus::/' /etc/passwd`,
+  );
+  const people = names.map((name, at) => given(name, 1_100 + at, 100));
+  const { conflicts, notices, logins } = await own.apply([bob, gus, ...people]);
+  assert.deepEqual(
+    conflicts.map(({ message }) => message),
+    ['bob', 'gus'].map((name) => `the account ${name} has an empty password (passwd -l ${name})`),
+  );
+  assert.deepEqual(notices, [`${names.join(', ')} keep the password of before, which is a second way in`]);
+  assert.deepEqual(logins, names);
+});
+
+test('a shell that the site set to keep an adopted person out is left, and they are not ready', {
+  skip,
+}, async () => {
+  const { host, ready } = hostWith('');
+  using own = host;
+  await ready;
+  await own.apply([bob, { ...gus, shell: '/bin/sh' }]);
+  await own.apply([bob, { ...gus, shell: '/bin/bash' }]);
+  await own.shell('usermod -s /usr/sbin/nologin gus; usermod -s /bin/false bob');
+  const seen = await own.observe();
+  assert.deepEqual(
+    seen.drift.toSorted(),
+    ['bob', 'gus'].map((name) => `something stands in the way of ${name}`),
+  );
+  const { conflicts } = await own.apply([bob, { ...gus, shell: '/bin/bash' }]);
+  assert.deepEqual(
+    conflicts.map(({ message }) => message),
+    ['the account bob has the shell /bin/false', 'the account gus has the shell /usr/sbin/nologin'],
+  );
+  assert.equal(await own.shell('getent passwd gus | cut -d : -f 7'), '/usr/sbin/nologin');
+  await own.shell('usermod -s /bin/bash gus; usermod -s /bin/sh bob');
+  const back = await own.apply([bob, { ...gus, shell: '/bin/bash' }]);
+  assert.deepEqual([back.conflicts, back.drift, back.logins], [[], [], ['bob', 'gus']]);
 });

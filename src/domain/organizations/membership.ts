@@ -58,7 +58,7 @@ export function checkUsername(
   }
   if (!isUsername(wanted)) {
     throw invalidRequest(
-      `"${cutText(wanted, 80)}" cannot be a username: 1 to 32 characters, a lowercase letter first, then lowercase letters, digits, _ or -, and not an account that systems have for themselves.`,
+      `"${cutText(wanted, 80)}" cannot be a username: 1 to 32 characters, a lowercase letter first, then lowercase letters, digits, _ or -, and not an account or group that systems have for themselves.`,
     );
   }
   if (isTaken) {
@@ -84,21 +84,9 @@ export interface ManifestGroup extends Pick<Team, 'name' | 'gid'> {
 /** The limit on teams of an organization: file servers and Slurm have limits on a person's groups too. */
 export const mostTeams = 200;
 
-/** Groups whose members become root or read other people's data, on hosts that have the group now or get it with a package later. */
-const powerful: ReadonlySet<string> = new Set(
-  (
-    'admin docker podman lxd incus incus-admin libvirt kvm disk kmem mem lp input video render staff users nogroup ssh ' +
-    'ssl-cert systemd-journal slurm munge crontab netdev plugdev microk8s'
-  ).split(' '),
-);
-
-function isTeamName(name: string): boolean {
-  return isUsername(name) && !powerful.has(name);
-}
-
 /** Throws `invalid_request` for a name that no team can have. */
 export function checkTeamName(name: string): void {
-  if (isTeamName(name)) return;
+  if (isUsername(name)) return;
   throw invalidRequest(
     `"${cutText(name, 80)}" cannot be a team: 1 to 32 characters, a lowercase letter first, then lowercase letters, digits, _ or -, and not a group that systems have for themselves.`,
   );
@@ -107,5 +95,5 @@ export function checkTeamName(name: string): void {
 /** The name of the group that everyone in an organization is in. */
 export function groupNameOf(slug: string): string {
   const name = slug.slice(0, 32);
-  return isTeamName(name) ? name : `${slug.slice(0, 28)}-all`;
+  return isUsername(name) ? name : `${slug.slice(0, 28)}-all`;
 }

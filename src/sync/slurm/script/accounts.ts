@@ -165,15 +165,23 @@ plan_accounts() {
   awk -v comment="$comment" -v today="$today" -v copy="$(is_copy && echo 1)" '
     function conflict(message) { print "conflict", $1, $2, $3, message, $4, $6, "", gid }
     function shell_to_set() { return copy || $4 == asked[$1] ? "" : use[$4] }
+    # What keeps a person of the site out, or lets everyone in: the site has to change it.
+    function obstacle() {
+      if ($1 in hollow) return "the account " $1 " has an empty password (passwd -l " $1 ")"
+      return login_shell[$1] ~ /\/(nologin|false)$/ && $4 !~ /\/nologin$/ ? "the account " $1 " has the shell " login_shell[$1] : ""
+    }
+    function barred(message) { print "barred", $1, $2, $3, message, $4, $6, "", gid }
     s == "ours" { uid[$1] = $2; who[$1] = $4; shell[$1] = $5; number[$1] = $6; next }
     s == "kept" { kept[$1] = 1; before[$1] = $5; asked[$1] = $6; next }
     s == "passwd" {
+      if ($2 == "") hollow[$1] = 1
       there[$1] = $3; group[$1] = $4; gecos[$1] = $5; home[$1] = $6; login_shell[$1] = $7
       if ($3 in owner) twin[$3] = owner[$3]
       owner[$3] = $1; next
     }
     s == "shadow" {
       expires[$1] = $8
+      if ($2 == "") hollow[$1] = 1
       secret[$1] = $2 !~ /^[*!]/
       current[$1] = $3 != "0" && ($5 == "" || $3 + $5 >= today)
       open[$1] = $8 == "" && $2 !~ /^!/ && current[$1]
@@ -187,7 +195,7 @@ plan_accounts() {
     $1 in there && !($1 in uid) && $6 != "" && there[$1] == $2 && group[$1] == gid {
       if ($2 in twin) why = "the uid " $2 " of " $1 " is also that of " (owner[$2] == $1 ? twin[$2] : owner[$2])
       else if (!usable[$1]) why = "the account " $1 " is locked here, or has expired (chage -l " $1 ")"
-      else if (login_shell[$1] ~ /\/(nologin|false)$/) why = "the account " $1 " has the shell " login_shell[$1]
+      else why = obstacle()
       print "adopt", $1, $2, $3, $4, home[$1], $6, why, gid; next
     }
     $1 in there && (!($1 in uid) || there[$1] != $2 || group[$1] != gid) {
@@ -198,7 +206,8 @@ plan_accounts() {
     !($1 in there) && $2 in owner { conflict("the uid " $2 " of " $1 " belongs to the account " owner[$2] ", which is not ours"); next }
     !($1 in there) { what = $1 in uid ? "mend" : "new" }
     $1 in there && ($1 in kept || copy) {
-      if (expires[$1] == "1" ? $1 in kept && before[$1] ~ /^(1|none)$/ : !usable[$1]) { print "barred", $1, $2, $3, "the account " $1 " is locked here, or has expired (chage -l " $1 ")", $4, $6, "", gid; next }
+      if (expires[$1] == "1" ? $1 in kept && before[$1] ~ /^(1|none)$/ : !usable[$1]) { barred("the account " $1 " is locked here, or has expired (chage -l " $1 ")"); next }
+      if (obstacle() != "") { barred(obstacle()); next }
       set = shell_to_set()
       if (set != "" && set != login_shell[$1]) why = "has another shell"
       what = expires[$1] == "1" ? "alter" : why != "" ? "change" : "same"

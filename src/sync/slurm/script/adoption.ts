@@ -163,7 +163,8 @@ keep_fields() {
 
 notice_passwords() {
   awk -F '[:\t]' 's == "kept" { kept[$1] = 1; next }
-    $1 in kept && $2 !~ /^[!*]/ && $8 != "1" && ++count <= 5 { print "notice\t" $1 " keeps the password of before, which is a second way in" }' \
+    $1 in kept && $2 !~ /^[!*]/ && $8 != "1" { names = names (count++ ? ", " : "") $1 }
+    END { if (count) print "notice\t" names (count == 1 ? " keeps" : " keep") " the password of before, which is a second way in" }' \
     s=kept "$T/kept" s=shadow /etc/shadow
 }
 
