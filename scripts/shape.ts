@@ -124,7 +124,7 @@ function documents(): Figure[] {
   const count = globSync('docs/**/*.md', { cwd: root })
     .map((file) => readFileSync(join(root, file), 'utf8').split(/\s+/).length)
     .reduce((sum, length) => sum + length, 0);
-  return [{ name: 'words of docs/', value: count, aim: 30_000, bound: 33_300 }];
+  return [{ name: 'words of docs/', value: count, aim: 30_000, bound: 33_280 }];
 }
 
 function linesOf(text: string): number {
