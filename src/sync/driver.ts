@@ -1,10 +1,6 @@
 /** The code for one side of one cluster: applies the wanted state there, and reports the present one. */
-import type {
-  KubernetesSideReport,
-  Manifest,
-  ReleasedAccounts,
-  SlurmReport,
-} from '../domain/access/manifest.ts';
+import type { ReleasedAccounts } from '../domain/access/adopted.ts';
+import type { KubernetesSideReport, Manifest, SlurmReport } from '../domain/access/manifest.ts';
 import type { KubernetesAccess } from '../domain/kubernetes/bindings.ts';
 
 interface SideDriver<Desired, Report, Outcome> {

@@ -2,7 +2,8 @@
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { test } from 'node:test';
-import type { FormerAccount, ManifestAccount } from '../../src/domain/access/manifest.ts';
+import type { FormerAccount } from '../../src/domain/access/adopted.ts';
+import type { ManifestAccount } from '../../src/domain/access/manifest.ts';
 import { becomes } from '../support/app.ts';
 import { keygen } from '../support/ssh-keys.ts';
 import { isFull, noSlurm, startSlurmLab } from './lab.ts';

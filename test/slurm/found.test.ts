@@ -11,6 +11,7 @@ const hosts = ['head', 'bb1', 'a1'];
 const ada = person('ada', 30_001);
 const bob = person('bob', 30_002);
 const cy = person('cy', 30_003);
+const dee = person('dee', 30_040, { isAdopted: true });
 
 test('hosts that leave a Slurm cluster, and accounts as a host finds them', { skip: noSlurm }, async (t) => {
   using lab = startSlurmLab({ LOGINS: 'bb1', NODES: 'a1' });
@@ -20,22 +21,28 @@ test('hosts that leave a Slurm cluster, and accounts as a host finds them', { sk
   const beta = driverOf(lab, { login: [head, other] });
   const everywhere = (command: string) => Promise.all(hosts.map((host) => shell(host, command)));
 
-  await beta.apply(manifest([ada, bob]));
+  // One who was on that host before, and chose another shell since.
+  await shell('bb1', "useradd -u 30040 -U -M -s /bin/sh -p '*' dee");
+  await beta.apply(manifest([ada, bob, dee]));
+  dee.shell = '/bin/dash';
+  await beta.apply(manifest([ada, bob, dee]));
+  const shellOfDee = () => shell('bb1', 'getent passwd dee | cut -d : -f 7');
+  assert.equal(await shellOfDee(), '/bin/dash');
 
   if (isFull)
     await t.test('a host under another name is the same host', async () => {
       const before = await accountsOn(lab, 'bb1');
       const address = await shell('head', "getent hosts bb1 | awk '{ print $1 }'");
       const renamed = driverOf(lab, { login: [head, { ...other, host: address }] });
-      await renamed.converge(manifest([ada, bob]));
+      await renamed.converge(manifest([ada, bob, dee]));
       assert.deepEqual(await accountsOn(lab, 'bb1'), before);
-      await driverOf(lab, { login: [head, other] }).apply(manifest([ada, bob]));
+      await driverOf(lab, { login: [head, other] }).apply(manifest([ada, bob, dee]));
     });
 
   await t.test('a host that was taken out is named while it is away, then cleaned', async () => {
     const without = driverOf(lab, { login: [head] });
     lab.control('stop', 'sshd-bb1');
-    const next = manifest([ada, bob], { slurmExtraConfig: 'MaxJobCount=5000' });
+    const next = manifest([ada, bob, dee], { slurmExtraConfig: 'MaxJobCount=5000' });
     const report = await without.apply(next);
     const left = /0x7f001bb1:\d+ is not a host of this cluster any more and still has .* of ours: .*reached/;
     assert.match(report.failure ?? '', left);
@@ -45,11 +52,16 @@ test('hosts that leave a Slurm cluster, and accounts as a host finds them', { sk
     lab.control('start', 'sshd-bb1');
     assert.equal((await without.observe()).drifted, true);
     await without.converge(next);
-    assert.deepEqual(await accountsOn(lab, 'bb1'), []);
-    assert.equal(await shell('bb1', 'ls -A /var/lib/andromeda-slurm 2> /dev/null; ls /home'), 'ada\nbob');
+    assert.deepEqual(await accountsOn(lab, 'bb1'), ['dee:30040']);
+    assert.equal(await shellOfDee(), '/bin/sh');
+    await shell('bb1', 'userdel dee');
+    assert.equal(
+      await shell('bb1', 'ls -A /var/lib/andromeda-slurm 2> /dev/null; ls /home'),
+      'ada\nbob\ndee',
+    );
     // It shares its slurm.conf with the hosts in use.
     assert.match(await shell('head', `cat ${lab.directory}/etc/slurm.conf`), /MaxJobCount=5000/);
-    await assertConverged(lab, ['head', 'a1'], [ada, bob]);
+    await assertConverged(lab, ['head', 'a1'], [ada, bob, dee]);
     await without.driver.release(inTime());
     assert.deepEqual(await accountsOn(lab, 'head'), []);
   });

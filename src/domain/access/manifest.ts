@@ -7,6 +7,7 @@ import type { ManifestGroup } from '../organizations/membership.ts';
 import type { SlurmConfiguration } from '../slurm/configuration.ts';
 import type { DirectLogins } from '../slurm/direct.ts';
 import type { Hop } from '../slurm/hop.ts';
+import type { FormerAccount } from './adopted.ts';
 import { effectivePermissions, type Role } from './permission.ts';
 
 /** An access list as Platform accepted it, with fixed names and allocated UIDs, and the configuration that goes with it. */
@@ -28,17 +29,6 @@ export interface Manifest {
   former?: readonly FormerAccount[];
   groups?: readonly ManifestGroup[];
   direct?: DirectLogins;
-}
-
-export interface FormerAccount extends Pick<ManifestAccount, 'username' | 'uid' | 'gid'> {
-  /** Hosts adopted it also where it may become root. */
-  isPrivileged?: boolean;
-}
-
-/** What a release does with adopted accounts: those of people with access get back what they had, and those of others are locked. */
-export interface ReleasedAccounts {
-  handBack?: readonly string[];
-  former?: readonly FormerAccount[];
 }
 
 export interface ManifestAccount {

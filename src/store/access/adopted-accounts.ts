@@ -1,13 +1,13 @@
 /** Accounts that hosts of a cluster had before us: known here too, as a host that is installed anew knows nothing of them. */
-import type { FormerAccount, Manifest, ReleasedAccounts } from '../../domain/access/manifest.ts';
+import type { FormerAccount, ReleasedAccounts } from '../../domain/access/adopted.ts';
+import type { Manifest } from '../../domain/access/manifest.ts';
 import type { Reader, Store, Tx } from '../engine/index.ts';
 import { listRows, saveRow } from '../engine/rows.ts';
 import type { Schema } from '../generated/schema.ts';
 
 /**
- * Records the accounts of a manifest that its hosts may adopt; call it before they get the manifest. Returns those adopted before whose
- * people are to have no account now. `adoptPrivileged`: what the settings say now; that an account was adopted by it is for good, as the
- * name goes from the settings with the person.
+ * Records the accounts that hosts may adopt; call it before they get the manifest. Returns those adopted before whose people are to have
+ * none now. One that `adoptPrivileged` names stays privileged for good, as the name goes from the settings with the person.
  */
 export async function recordAdopted(
   store: Store,
@@ -17,11 +17,10 @@ export async function recordAdopted(
   const rows = await listRows(store.read, 'adopted_accounts', { cluster_id: clusterId }, 'user_id');
   const ready = accounts.filter(({ loginState }) => loginState === 'ready');
   const known = new Map(rows.map((row) => [row.user_id, row]));
-  const isNews = ({ isAdopted, userId, username }: (typeof ready)[number]) => {
+  const news = ready.filter(({ isAdopted, userId, username }) => {
     const row = known.get(userId);
     return isAdopted && (!row || (row.privileged === 0 && adoptPrivileged.includes(username)));
-  };
-  const news = ready.filter(isNews);
+  });
   if (news.length > 0)
     await store.write(async ({ db }) => {
       for (const { userId, username, uid, gid } of news) {

@@ -69,8 +69,7 @@ async function releaseSide(
   try {
     const driver = await openDriver(cluster);
     if (side === 'slurm') await recheckSessions?.(cluster.id);
-    const adopted = await listReleased(store.read, cluster.id);
-    await driver.release(atMost(signal, releaseLimitMs), adopted);
+    await driver.release(atMost(signal, releaseLimitMs), await listReleased(store.read, cluster.id));
   } catch (error) {
     if (!isStopping(signal)) await store.write((tx) => keep(tx, messageOf(error)));
     throw error;

@@ -1,6 +1,7 @@
 /** Converts a manifest into the rows of data for a host's script. */
 import { createHash } from 'node:crypto';
-import type { FormerAccount, Manifest, ManifestAccount } from '../../domain/access/manifest.ts';
+import type { ReleasedAccounts } from '../../domain/access/adopted.ts';
+import type { Manifest, ManifestAccount } from '../../domain/access/manifest.ts';
 import { limitsOf, type SlurmLimits } from '../../domain/slurm/accounting.ts';
 import type { SlurmConfiguration } from '../../domain/slurm/configuration.ts';
 import { sshPort } from '../../domain/slurm/hop.ts';
@@ -88,10 +89,15 @@ export function accountRows(
 }
 
 /** Adopted accounts that must be locked, also on a host that lost its notes. */
-export function formerRows(former: readonly FormerAccount[] = []): Row[] {
+export function formerRows(former: ReleasedAccounts['former'] = []): Row[] {
   return former.map(({ username, uid, gid, isPrivileged }) => {
     return ['former', username, uid, gid, isPrivileged ? 'privileged' : ''];
   });
+}
+
+/** A host that is released gives adopted accounts back, and locks those of people who left. */
+export function releasedRows({ handBack = [], former }: ReleasedAccounts): Row[] {
+  return [...formerRows(former), ...handBack.map((username): Row => ['hand-back', username])];
 }
 
 /** The groups with their members who have an account. */

@@ -15,11 +15,10 @@ import { rolloutForPeople } from '../../domain/slurm/settings.ts';
 import type { SlurmDriver } from '../driver.ts';
 import { applyManifest } from './apply.ts';
 import { SlurmCluster, type SlurmOptions } from './cluster.ts';
-import { formerRows } from './desired.ts';
+import { releasedRows } from './desired.ts';
 import { cleanLeftHosts, releaseHost, releaseLeftHosts } from './left-hosts.ts';
 import { Observer } from './observe.ts';
 import { Progress } from './progress.ts';
-import type { Row } from './script.ts';
 
 export { openHostRecord } from './host-record.ts';
 
@@ -44,11 +43,11 @@ export function createSlurmDriver(options: SlurmOptions): RealSlurmDriver {
     apply: (manifest, signal, superseded) =>
       progress.during(async () => {
         await applyManifest(cluster, progress, manifest, { signal, superseded });
-        await cleanLeftHosts(cluster, signal, superseded);
+        await cleanLeftHosts(cluster, manifest, signal, superseded);
       }),
-    async release(signal, { handBack = [], former } = {}) {
+    async release(signal, adopted = {}) {
       await observer.observeHosts(signal);
-      const rows = [...formerRows(former), ...handBack.map((username): Row => ['hand-back', username])];
+      const rows = releasedRows(adopted);
       const [controller, ...others] = cluster.hosts();
       // The scripts are removed last, after Slurm's configuration names none of them any more.
       const left = controller ? await releaseHost(cluster, controller, signal, rows) : [];

@@ -1,6 +1,7 @@
 /** Cleans or reports left hosts: hosts that are no longer in use and may still have something of ours. */
+import type { Manifest } from '../../domain/access/manifest.ts';
 import { patienceMs, type SlurmCluster } from './cluster.ts';
-import { configurationRows, stepRows } from './desired.ts';
+import { configurationRows, releasedRows, stepRows } from './desired.ts';
 import type { Facts } from './facts.ts';
 import type { LeftHost } from './host-record.ts';
 import type { Host } from './hosts.ts';
@@ -36,20 +37,28 @@ export function findLeftHosts(cluster: SlurmCluster): LeftFindings {
   };
 }
 
-/** Cleans the left hosts that answer. */
+/** Cleans the left hosts that answer; adopted accounts get back there what they had. */
 export async function cleanLeftHosts(
   cluster: SlurmCluster,
+  { accounts, former }: Manifest,
   signal: AbortSignal,
   superseded?: AbortSignal,
 ): Promise<void> {
   const answering = cluster
     .leftHosts()
     .filter(({ address }) => !(cluster.results.get(address) instanceof HostError));
-  const clean = (host: LeftHost) => cleanHost(cluster, host, signal);
+  const present = accounts.filter(({ isAdopted, loginState }) => isAdopted && loginState === 'ready');
+  const rows = releasedRows({ handBack: present.map(({ username }) => username), ...(former && { former }) });
+  const clean = (host: LeftHost) => cleanHost(cluster, host, rows, signal);
   await cluster.onEach(answering.slice(0, maxLeftHostsAtOnce), clean, { superseded, ms: patienceMs.apply });
 }
 
-async function cleanHost(cluster: SlurmCluster, host: LeftHost, signal: AbortSignal): Promise<void> {
+async function cleanHost(
+  cluster: SlurmCluster,
+  host: LeftHost,
+  rows: readonly Row[],
+  signal: AbortSignal,
+): Promise<void> {
   const { name, log } = cluster.options;
   const facts = await cluster.run(host, 'observe', [], signal);
   if (facts instanceof HostError) return;
@@ -59,7 +68,8 @@ async function cleanHost(cluster: SlurmCluster, host: LeftHost, signal: AbortSig
   // The configuration stays on a host that shares its files with hosts in use.
   const inUse = cluster.hosts().flatMap((one) => cluster.factsOf(one) ?? []);
   const isShared = inUse.some(({ inode }) => inode === facts.inode);
-  const left = await releaseHost(cluster, host, signal, isShared ? [['keep', 'configuration']] : []);
+  const shared: Row[] = isShared ? [['keep', 'configuration']] : [];
+  const left = await releaseHost(cluster, host, signal, [...rows, ...shared]);
   if (left.length === 0) log.info('slurm.cleaned', { cluster: name, host: host.address });
 }
 
