@@ -49,12 +49,15 @@ test('people who were on a Slurm cluster before', { skip: noSlurm }, async (t) =
   await shell(
     'head',
     `sacctmgr -i add account physics Description=site
-     sacctmgr -i add user bob account=physics fairshare=7 AdminLevel=Operator; sacctmgr -i add user gus,cleo account=physics`,
+     sacctmgr -i add user bob account=physics fairshare=7 AdminLevel=Operator; sacctmgr -i add user gus,cleo account=physics
+     sacctmgr -i modify user where name=bob account=physics set GrpJobs=20; sacctmgr -i add account shared Description=site
+     sacctmgr -i add user bob account=shared GrpSubmitJobs=5; sacctmgr -i add user fay account=physics GrpSubmitJobs=0 GrpJobs=0
+     sacctmgr -i add user dan account=physics GrpSubmitJobs=9`,
   );
   const associations = () =>
     shell(
       'head',
-      'sacctmgr -nP show assoc account=physics format=user,fairshare,grpsubmit,grpjobs,maxjobs; sacctmgr -nP show user bob',
+      'sacctmgr -nP show assoc account=physics,shared format=user,fairshare,grpsubmit,grpjobs,maxjobs,account; sacctmgr -nP show user bob',
     );
   await shell('head', "runuser -u bob -- sh -c 'echo mine > ~/file; setsid sleep 900 > /dev/null 2>&1 &'");
   const job = await lab.runJob('', 'bob');
@@ -153,7 +156,9 @@ test('people who were on a Slurm cluster before', { skip: noSlurm }, async (t) =
     assert.equal(await shell('head', 'pgrep -c -u bob sleep'), '0');
     assert.equal(await lab.stateOf(job), 'gone');
     assert.match(await shell('head', 'su -s /bin/sh bob -c true'), /expired/);
-    assert.match(await associations(), /^bob\|7\|0\|0\|/m);
+    const closed = await associations();
+    assert.match(closed, /^bob\|7\|0\|0\|\|physics/m);
+    assert.match(closed, /^bob\|1\|0\|0\|\|shared/m);
     await shell(
       'a1',
       'cp -a /var/lib/first/* /etc; rm -rf /var/lib/andromeda-slurm; ln -sf /home/.data/eve /home/eve; chage -E -1 fay',
@@ -163,7 +168,15 @@ test('people who were on a Slurm cluster before', { skip: noSlurm }, async (t) =
     assert.deepEqual(await expiryOf('bob'), onAll('1'));
     await beta.converge(next([...people, bob]));
     assert.deepEqual(await expiryOf('bob'), onAll(''));
-    assert.match(await associations(), /^bob\|7\|\|\|/m);
+    const open = await associations();
+    assert.match(open, /^bob\|7\|\|20\|\|physics/m);
+    assert.match(open, /^bob\|1\|5\|\|\|shared/m);
+    assert.match(open, /^fay\|1\|0\|0\|\|physics/m, 'the site has closed it');
+    const notice = 'the site has closed the associations of fay in the account physics, and they stay closed';
+    assert.ok(
+      lastLines.some((line) => line.includes(notice)),
+      lastLines.join('\n'),
+    );
     // An expiry that the site set is back with the person.
     await beta.converge(next([bob, ...people.filter((one) => one.username !== 'gus')], [gus]));
     assert.deepEqual(await expiryOf('gus'), onAll('1'));

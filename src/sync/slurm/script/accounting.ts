@@ -2,7 +2,7 @@
  * Slurm accounting, run on the controller: one account for each organization, one association for each person, in few calls.
  * An association has the site's settings for the person and their used share, so it is deleted only with the person. A person
  * without a key keeps it, closed by GrpSubmitJobs=0, and by GrpJobs=0 where a QOS overrides that with its own GrpSubmitJobs.
- * Sites do not set these for one person (they set MaxSubmitJobs and MaxJobs), so no former value must be remembered.
+ * What a site had set of these before is noted when we close its association, and put back; one that the site closed stays closed.
  */
 export const accounting = String.raw`
 manager() { timeout 30 sacctmgr "$@" < /dev/null 2> "$T/manager" 9>&-; }
@@ -17,37 +17,71 @@ associations_in() {
 }
 find_account() { cluster=$(conf_value ClusterName); row slurm-account; account=$line; }
 
-# What is to be done, one a line (add|open|close|drop NAME), from our notes, from $T/keep, whose associations stay when they are
-# locked, and from $T/associations. Those of other installations that look after this controller are theirs, as are in an account of
-# the site's all that we did not add.
+# Of adopted people in other accounts, in $T/others: they are closed, too, while those people are gone.
+find_others() { # NOTES
+  : > "$T/others"
+  cat "$S/closed" > "$T/closed" 2> /dev/null
+  awk -v account="$account" 's == "adopted" { adopted[$1] = 1; next } s == "ours" { if ($1 in adopted && $3 == "locked") print $1; next }
+    $2 != account { print $1 }' FS='\t' s=adopted "$T/kept" s=ours "$1" FS=' ' s=closed "$T/closed" | sort -u > "$T/elsewhere-too"
+  in_calls < "$T/elsewhere-too" | while read -r names; do
+    manager -nP show assoc WOPLimits "cluster=$cluster" "user=$names" format=user,account,grpsubmitjobs,grpjobs || exit 1
+  done > "$T/others"
+}
+find_associations() { associations > "$T/associations" && find_others "$1"; } # NOTES
+
+# What is to be done, one a line, from our notes, from $T/keep, whose associations stay when they are locked, and from $T/associations and
+# $T/others: add|drop NAME, open NAME ACCOUNT GRPSUBMITJOBS GRPJOBS, close NAME ACCOUNT with the same of one that a site made. Those of
+# other installations that look after this controller are theirs, as are in an account of the site's all that we did not add. Those that
+# the site has closed are in $T/closed-by-site.
 plan_associations() { # NOTES
   cat "$S/associated" > "$T/associated" 2> /dev/null
   cat "$T/handed" > "$T/handed-back" 2> /dev/null
+  : > "$T/closed-by-site"
   awk '
+    function value(text) { return text == "" ? -1 : text }
+    function close_it() { if (value($3) != 0 || value($4) != 0) print "close", $1, $2, is_ours ? "" : value($3) " " value($4) }
+    function put_back(  key, submit, jobs) {
+      key = $1 SUBSEP $2; submit = value($3); jobs = value($4)
+      if (!is_ours && !(key in submits)) { if (submit == 0 || jobs == 0) print $1 > by_site; return }
+      if (submit == 0) submit = is_ours ? -1 : submits[key]
+      if (jobs == 0) jobs = is_ours ? -1 : runs[key]
+      if (submit != value($3) || jobs != value($4)) print "open", $1, $2, submit, jobs
+    }
     s == "noted" { noted[$1] = 1; next }
     s == "keep" { keep[$1] = 1; next }
     s == "added" { added[$1] = 1; next }
     s == "adopted" { adopted[$1] = 1; next }
     s == "handed" { handed[$1] = 1; next }
     s == "ours" { state[$1] = $3; next }
+    s == "closed" { submits[$1, $2] = $3; runs[$1, $2] = $4; next }
     $1 == "" { next }
-    { has[$1] = 1; limits = ($3 == "0") + ($4 == "0") }
-    $1 in state && state[$1] == "ready" { if (limits > 0) print "open", $1; next }
-    !($1 in state) && $1 in noted { next }
-    $1 in keep { if (limits < 2) print "close", $1; next }
-    own || $1 in added { print "drop", $1; next }
+    s == "others" {
+      is_ours = 0
+      if ($2 == account || !($1 in adopted)) next
+      if (state[$1] == "locked") close_it()
+      else if (($1, $2) in submits && (state[$1] == "ready" || $1 in handed)) put_back()
+      next
+    }
+    { has[$1] = 1; is_ours = own || $1 in added }
+    state[$1] == "ready" { put_back(); next }
+    state[$1] == "" && $1 in noted { next }
+    # Of a person of the site whose account is not ours yet.
+    $1 in keep { if (is_ours || state[$1] != "") close_it(); next }
+    is_ours { print "drop", $1; next }
     # Of an adopted person in an account of the site.
-    $1 in handed { if (limits > 0) print "open", $1; next }
-    $1 in adopted && $1 in state && limits < 2 { print "close", $1 }
+    $1 in handed { put_back(); next }
+    $1 in adopted && state[$1] != "" { close_it() }
     END { for (name in state) if (state[name] == "ready" && !(name in has)) print "add", name }' \
-    own="$(is_own_account && echo 1)" FS='\t' s=noted "$T/noted" s=keep "$T/keep" s=added "$T/associated" s=adopted "$T/kept" s=handed "$T/handed-back" s=ours "$1" FS='|' s= "$T/associations" | sort -u
+    own="$(is_own_account && echo 1)" account="$account" by_site="$T/closed-by-site" FS='\t' s=noted "$T/noted" s=keep "$T/keep" \
+    s=added "$T/associated" s=adopted "$T/kept" s=handed "$T/handed-back" s=ours "$1" FS=' ' s=closed "$T/closed" \
+    FS='|' s= "$T/associations" s=others "$T/others" | sort -u
 }
 
 apply_accounting() {
   has_accounting || return 0
   find_account
   : > "$S/accounting-pending"
-  associations > "$T/associations" || { problem accounting "slurmdbd does not answer: $(manager_error)"; return 0; }
+  find_associations "$people" || { problem accounting "slurmdbd does not answer: $(manager_error)"; return 0; }
   if ! grep -q "^|" "$T/associations"; then
     add_account || return 0
   elif ! is_own_account; then
@@ -57,15 +91,42 @@ apply_accounting() {
   plan_associations "$people" > "$T/plan"
   if [ -s "$T/plan" ] && ! edit_planned; then
     problem accounting "associations are not as they should be yet: $(head -n 5 "$T/plan" | one_line) $(manager_error)"
-  elif leave_account && apply_limits; then rm -f "$S/accounting-pending"; fi
+  else
+    forget_opened
+    if leave_account && apply_limits; then rm -f "$S/accounting-pending"; fi
+  fi
+}
+
+# Before they are closed: what the site had set. A value of 0 is ours where there is a note.
+note_closed() {
+  grep -q '^close [^ ]* [^ ]* [^ ]' "$T/plan" || return 0
+  awk '
+    s == "closed" { submit[$1 " " $2] = $3; jobs[$1 " " $2] = $4; next }
+    $1 == "close" && NF == 5 {
+      key = $2 " " $3
+      if ($4 != 0 || !(key in submit)) submit[key] = $4
+      if ($5 != 0 || !(key in jobs)) jobs[key] = $5
+    }
+    END { for (key in submit) print key, submit[key], jobs[key] }' s=closed "$T/closed" s=plan "$T/plan" | sort | keep "$S/closed"
+}
+forget_opened() {
+  [ -s "$S/closed" ] || return 0
+  awk -F '\t' '$3 == "ready" { print $1 }' "$people" | cat - "$T/handed-back" > "$T/opened"
+  awk 's == "opened" { opened[$1] = 1; next } !($1 in opened)' s=opened "$T/opened" s= "$S/closed" > "$T/closed"
+  cmp -s "$T/closed" "$S/closed" || keep "$S/closed" < "$T/closed"
 }
 
 # Whether nothing is left of the plan afterwards.
 edit_planned() {
-  for what in add open close drop; do
-    sed -n "s/^$what //p" "$T/plan" | in_calls | while read -r names; do edit_associations $what "$names"; done
+  note_closed
+  sed -n 's/^add //p' "$T/plan" | in_calls | while read -r names; do edit_associations add "$names"; done
+  # Those with the same values take one call.
+  awk '$1 ~ /^(open|close)$/ { print $3 ($1 == "close" ? " 0 0" : " " $4 " " $5) "\t" $2 }' "$T/plan" | sort > "$T/limiting"
+  cut -f 1 "$T/limiting" | uniq | while read -r where submit jobs; do
+    sed -n "s/^$where $submit $jobs$tab//p" "$T/limiting" | in_calls | while read -r names; do limit_jobs "$where" "$submit" "$jobs" "$names"; done
   done
-  associations > "$T/associations" && plan_associations "$people" > "$T/plan" && [ ! -s "$T/plan" ]
+  sed -n 's/^drop //p' "$T/plan" | in_calls | while read -r names; do edit_associations drop "$names"; done
+  find_associations "$people" && plan_associations "$people" > "$T/plan" && [ ! -s "$T/plan" ]
 }
 
 is_own_account() { first "$S/own-account"; [ "$line" = "$account" ]; }
@@ -101,7 +162,7 @@ leave_account() {
     cut -d '|' -f 1 "$T/left" | grep -xFf "$T/ours-there" > "$T/moved"
     cut -d '|' -f 1 "$T/associations" | sort -u > "$T/here"
     # Those without a key have none here yet.
-    grep -vxFf "$T/here" "$T/moved" | in_calls | while read -r names; do edit_associations add "$names" && edit_associations close "$names"; done
+    grep -vxFf "$T/here" "$T/moved" | in_calls | while read -r names; do edit_associations add "$names" && limit_jobs "$account" 0 0 "$names"; done
     in_calls < "$T/moved" | while read -r names; do
       manager -i modify user where "name=$names" "cluster=$cluster" set "DefaultAccount=$account" > /dev/null
     done
@@ -122,11 +183,12 @@ delete_account() { # NAME
   manager -i delete account "name=$1" "cluster=$cluster" > /dev/null
   [ -n "$(manager -nP show assoc "account=$1" format=cluster)" ] || manager -i delete account "name=$1" > /dev/null
 }
-edit_associations() { # add|open|close|drop NAMES, at most 400 in a call
+limit_jobs() { # ACCOUNT GRPSUBMITJOBS GRPJOBS NAMES
+  manager -i modify user where "name=$4" "cluster=$cluster" "account=$1" set "GrpSubmitJobs=$2" "GrpJobs=$3" > /dev/null
+}
+edit_associations() { # add|drop NAMES, at most 400 in a call
   case $1 in
     add) { cat "$T/associated"; echo "$2" | tr , '\n'; } | sort -u | keep "$S/associated"; manager -i add user "$2" "cluster=$cluster" "account=$account" GrpSubmitJobs=-1 GrpJobs=-1 ;;
-    open) manager -i modify user where "name=$2" "cluster=$cluster" "account=$account" set GrpSubmitJobs=-1 GrpJobs=-1 ;;
-    close) manager -i modify user where "name=$2" "cluster=$cluster" "account=$account" set GrpSubmitJobs=0 GrpJobs=0 ;;
     drop) manager -i delete user "name=$2" "cluster=$cluster" "account=$account" ;;
   esac > /dev/null
 }

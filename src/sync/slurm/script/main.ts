@@ -114,10 +114,11 @@ observe_controller() {
   [ -z "$(locked_jobs "$T/ours")" ] || emit drift 'someone who is locked has a job'
   has_accounting || return 0
   find_account
-  if associations > "$T/associations"; then
+  if find_associations "$T/ours"; then
     emit accounting up
     awk -F '\t' '$3 != "ready" { print $1 }' "$T/ours" > "$T/keep"
     [ -z "$(plan_associations "$T/ours")" ] || emit drift 'associations are not as they should be'
+    [ ! -s "$T/closed-by-site" ] || emit notice "the site has closed the associations of $(sort -u "$T/closed-by-site" | xargs | sed 's/ /, /g') in the account $account, and they stay closed"
     observe_limits
     observe_gpu_day
   else emit accounting down "$(manager_error)"; fi
