@@ -49,8 +49,8 @@ function sizes(): Figure[] {
   );
   const lines = [...sources.values()].reduce((sum, text) => sum + linesOf(text), 0);
   return [
-    { name: 'lines of src', value: lines, aim: 70_000, bound: 84_200 },
-    { name: 'files of src', value: sources.size, aim: 560, bound: 556 },
+    { name: 'lines of src', value: lines, aim: 70_000, bound: 84_058 },
+    { name: 'files of src', value: sources.size, aim: 560, bound: 554 },
     {
       name: 'files of at most 30 lines with one importer',
       value: slight.length,
@@ -124,7 +124,7 @@ function documents(): Figure[] {
   const count = globSync('docs/**/*.md', { cwd: root })
     .map((file) => readFileSync(join(root, file), 'utf8').split(/\s+/).length)
     .reduce((sum, length) => sum + length, 0);
-  return [{ name: 'words of docs/', value: count, aim: 30_000, bound: 33_280 }];
+  return [{ name: 'words of docs/', value: count, aim: 30_000, bound: 32_431 }];
 }
 
 function linesOf(text: string): number {
