@@ -116,23 +116,29 @@ test('a team takes no group over that sudoers names', { skip }, async () => {
   assert.equal(await own.shell('id -Gn gus'), 'gus');
 });
 
-test('an empty password is not adopted, and kept ones are named in one line', { skip }, async () => {
+test('an empty password, or one in /etc/passwd, is not adopted, and kept ones are named in one line', {
+  skip,
+}, async () => {
   const { host, ready } = hostWith('');
   using own = host;
   await ready;
   const names = ['a1', 'a2', 'a3', 'a4', 'a5', 'a6', 'a7'];
   const add = names.map((name, at) => `useradd -u ${1_100 + at} -g 100 -M -s /bin/sh -p '$6$a$b' ${name}`);
   await own.shell(
-    `${add.join('; ')}; sed -i 's/^bob:[^:]*:/bob::/' /etc/shadow; sed -i 's/^gus:x:/gus::/' /etc/passwd`,
+    `${add.join('; ')}; sed -i 's/^bob:[^:]*:/bob::/' /etc/shadow; sed -i 's/^gus:x:/gus::/; s/^a7:x:/a7:$6$a$b:/' /etc/passwd`,
   );
   const people = names.map((name, at) => given(name, 1_100 + at, 100));
   const { conflicts, notices, logins } = await own.apply([bob, gus, ...people]);
   assert.deepEqual(
     conflicts.map(({ message }) => message),
-    ['bob', 'gus'].map((name) => `the account ${name} has an empty password (passwd -l ${name})`),
+    [
+      ...['bob', 'gus'].map((name) => `the account ${name} has an empty password (passwd -l ${name})`),
+      'the account a7 has its password in /etc/passwd (pwconv)',
+    ],
   );
-  assert.deepEqual(notices, [`${names.join(', ')} keep the password of before, which is a second way in`]);
-  assert.deepEqual(logins, names);
+  const kept = names.filter((name) => name !== 'a7');
+  assert.deepEqual(notices, [`${kept.join(', ')} keep the password of before, which is a second way in`]);
+  assert.deepEqual(logins, kept);
 });
 
 test('a shell that the site set to keep an adopted person out is left, and they are not ready', {

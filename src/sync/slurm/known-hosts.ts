@@ -1,5 +1,6 @@
 /** The host keys that ssh compares: pinned ones, and the first key of each host without a pinned one. */
-import { readFile, rm, writeFile } from 'node:fs/promises';
+import { randomUUID } from 'node:crypto';
+import { readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 
 export interface SharedKnownHosts {
@@ -35,14 +36,14 @@ export function createKnownHosts(directory: string, shared: SharedKnownHosts | u
     async prepare(alias, hostKey) {
       if (hostKey !== undefined) {
         const file = join(directory, `${alias}.pin`);
-        await writeFile(file, `${alias} ${hostKey}\n`, { mode: 0o600 });
+        await replaceFile(file, `${alias} ${hostKey}\n`);
         return { file, takesNew: false };
       }
       if (!shared) return { file: join(directory, 'known_hosts.met'), takesNew: true };
       const lines = await find(shared, alias);
       const file = join(directory, `${alias}.met`);
       if (lines === undefined) await rm(file, { force: true });
-      else await writeFile(file, lines, { mode: 0o600 });
+      else await replaceFile(file, lines);
       return { file, takesNew: lines === undefined };
     },
     async keep(alias, { file, takesNew }) {
@@ -51,6 +52,13 @@ export function createKnownHosts(directory: string, shared: SharedKnownHosts | u
       if (lines !== undefined) await shared.add(alias, lines);
     },
   };
+}
+
+/** A survey and the driver may write the file of a host at the same time, while the ssh of either reads it. */
+async function replaceFile(file: string, text: string): Promise<void> {
+  const fresh = `${file}.${randomUUID()}`;
+  await writeFile(fresh, text, { mode: 0o600 });
+  await rename(fresh, file);
 }
 
 /** Groups the lines of a known_hosts file by host alias, their first field. */

@@ -168,6 +168,8 @@ plan_accounts() {
     # What keeps a person of the site out, or lets everyone in: the site has to change it.
     function obstacle() {
       if ($1 in hollow) return "the account " $1 " has an empty password (passwd -l " $1 ")"
+      # PAM then takes nothing from /etc/shadow, where a lock is written.
+      if ($1 in unshadowed) return "the account " $1 " has its password in /etc/passwd (pwconv)"
       return login_shell[$1] ~ /\/(nologin|false)$/ && $4 !~ /\/nologin$/ ? "the account " $1 " has the shell " login_shell[$1] : ""
     }
     function barred(message) { print "barred", $1, $2, $3, message, $4, $6, "", gid }
@@ -175,6 +177,7 @@ plan_accounts() {
     s == "kept" { kept[$1] = 1; before[$1] = $5; asked[$1] = $6; next }
     s == "passwd" {
       if ($2 == "") hollow[$1] = 1
+      else if ($2 !~ /^(x$|[*!])/) unshadowed[$1] = 1
       there[$1] = $3; group[$1] = $4; gecos[$1] = $5; home[$1] = $6; login_shell[$1] = $7
       if ($3 in owner) twin[$3] = owner[$3]
       owner[$3] = $1; next
