@@ -8,6 +8,7 @@ import { stateDirectory } from '../../src/cli/session/local-state.ts';
 import { exclusively } from '../../src/cli/session/lock.ts';
 import { becomes } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
+import { limit } from '../support/limit.ts';
 import { createMachine, says, sessionAt } from './harness.ts';
 import { startEnvironment } from './issuer.ts';
 
@@ -217,7 +218,7 @@ test('an account that the machine does not know, and that has no HOME, gets a se
   skip: process.getuid?.() !== 0 && 'needs root',
 }, (t) => {
   const program = join(import.meta.dirname, '../../scripts/andromeda');
-  const unknown = { uid: 54321, gid: 54321, encoding: 'utf8', timeout: 60_000 } as const;
+  const unknown = { uid: 54321, gid: 54321, encoding: 'utf8', timeout: limit(60_000) } as const;
   if (spawnSync('test', ['-x', program], unknown).status !== 0)
     return t.skip('the checkout is out of reach of other users');
   const run = (...args: string[]) =>

@@ -1,4 +1,4 @@
-/** The console with an identity provider elsewhere: its confidential client, and sign-ins while the provider cannot be reached. */
+/** The console with an external issuer: its confidential client, and sign-ins while the issuer cannot be reached. */
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';

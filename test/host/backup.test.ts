@@ -23,6 +23,7 @@ import { installation } from '../backup/installation.ts';
 import { startTestApp } from '../support/app.ts';
 import { temporaryDirectory } from '../support/directory.ts';
 import { fails } from '../support/heard.ts';
+import { limit } from '../support/limit.ts';
 import { program, runProgram } from '../support/program.ts';
 import { loadAuditKey } from '../support/service-keys.ts';
 import { writeSettings } from '../support/service-process.ts';
@@ -173,7 +174,7 @@ testAsRoot('a backup that is not this user’s to read is named, not the data di
   const data = join(place.path, 'data');
   mkdirSync(data);
   chownSync(data, 65534, 65534);
-  const nobody = { uid: 65534, gid: 65534, encoding: 'utf8', timeout: 60_000 } as const;
+  const nobody = { uid: 65534, gid: 65534, encoding: 'utf8', timeout: limit(60_000) } as const;
   if (spawnSync('test', ['-x', program], nobody).status !== 0)
     return t.skip('the checkout is out of reach of other users');
   const { status, stderr } = spawnSync(program, ['restore', file, '--data', data], {
@@ -197,7 +198,7 @@ testAsRoot('root backs up and restores as the account of the data, and no other 
   }
   const owners = [file, join(dataDir, 'andromeda.db')].map((path) => statSync(path).uid);
   assert.deepEqual(owners, [65534, 65534]);
-  const other = { uid: 1000, gid: 1000, encoding: 'utf8', timeout: 60_000 } as const;
+  const other = { uid: 1000, gid: 1000, encoding: 'utf8', timeout: limit(60_000) } as const;
   if (spawnSync('test', ['-x', program], other).status !== 0)
     return t.skip('the checkout is out of reach of other users');
   const { stderr } = spawnSync(program, ['backup', file, '--data', dataDir], other);

@@ -1,4 +1,4 @@
-/** The account files of one host with accounts of its own: copied from elsewhere, killed at any write, and whatever is in them. */
+/** One host that has accounts already: its files are copies, the script is killed at any write, and the accounts are random. */
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { cpSync, readFileSync, rmSync, writeFileSync } from 'node:fs';

@@ -37,8 +37,11 @@ function whyNot(): string | false {
     : 'this machine allows no namespaces';
 }
 
-const today = toDay(Date.now());
-const yesterday = toDay(Date.now() - 86_400_000);
+const dayMs = 86_400_000;
+const yesterday = toDay(Date.now() - dayMs);
+/** Not the day of the start, which may end meanwhile. */
+const lastDay = toDay(Date.now() + dayMs);
+const dayAfter = toDay(Date.now() + 2 * dayMs);
 const list = `/etc/ssh/andromeda-direct/${clusterId}.list`;
 /** Where the gateway connects from; directly, people come from 127.0.0.1. */
 const gateway = '127.0.0.2';
@@ -212,7 +215,7 @@ function scriptFor(
 ): string {
   const people = direct.filter(({ until }) => until !== undefined).map(({ name }) => name);
   const services = direct.filter(({ until }) => until === undefined).map(({ name }) => name);
-  const until = direct.find((one) => one.until)?.until ?? today;
+  const until = direct.find((one) => one.until)?.until ?? lastDay;
   const wanted = { ...manifest(accounts), direct: { until, people, keyless: [], services } };
   const rows: Row[] = [
     ...hostRows(scope, host, action),
@@ -246,7 +249,7 @@ test('logins past the gateway, on a real sshd', { skip }, async (t) => {
   await t.test(
     'who is named comes in with their own keys, of any kind, until the end of the day; others do not',
     () => {
-      assert.doesNotMatch(apply([{ name: 'bob', until: today }]), /^(problem|drift)/m);
+      assert.doesNotMatch(apply([{ name: 'bob', until: lastDay }]), /^(problem|drift)/m);
       assert.deepEqual(
         ['bob', 'carol', 'mirror'].map((name) => login(name)),
         ['bob', 'refused', 'refused'],
@@ -265,13 +268,18 @@ test('logins past the gateway, on a real sshd', { skip }, async (t) => {
 
   await t.test('after the day it is closed, where nothing came meanwhile; services stay', () => {
     const scratch = must('mktemp -d');
-    // The clock of the machine goes on to the next day; nothing else changes.
+    // The clock of the machine goes on, and nothing else changes.
     const real = must('command -v date');
-    must(
-      `cp ${real} ${scratch}/date; printf '#!/bin/sh\\n[ "$*" != "-u +%%Y-%%m-%%d" ] || { echo ${toDay(Date.now() + 86_400_000)}; exit; }\\nexec ${scratch}/date "$@"\\n' > ${scratch}/tomorrow; chmod 755 ${scratch} ${scratch}/*`,
-    );
-    apply([{ name: 'bob', until: today }, { name: 'mirror' }]);
-    must(`mount --bind ${scratch}/tomorrow ${real}`);
+    const setDay = (day: string) =>
+      must(
+        `printf '#!/bin/sh\\n[ "$*" != "-u +%%Y-%%m-%%d" ] || { echo ${day}; exit; }\\nexec ${scratch}/date "$@"\\n' > ${scratch}/then; chmod 755 ${scratch} ${scratch}/*`,
+      );
+    must(`cp ${real} ${scratch}/date`);
+    setDay(lastDay);
+    apply([{ name: 'bob', until: lastDay }, { name: 'mirror' }]);
+    must(`mount --bind ${scratch}/then ${real}`);
+    assert.equal(login('bob'), 'bob', 'on the last day');
+    setDay(dayAfter);
     assert.deepEqual(
       ['bob', 'mirror'].map((name) => login(name)),
       ['refused', 'mirror'],
@@ -287,7 +295,7 @@ test('logins past the gateway, on a real sshd', { skip }, async (t) => {
   });
 
   await t.test('a list, a line or a program that is not whole lets no one in', () => {
-    apply([{ name: 'bob', until: today }]);
+    apply([{ name: 'bob', until: lastDay }]);
     for (const damage of [
       `rm ${list}`,
       `echo bob > ${list}`,
@@ -300,11 +308,11 @@ test('logins past the gateway, on a real sshd', { skip }, async (t) => {
       must(damage);
       assert.equal(login('bob'), 'refused', damage);
       assert.match(
-        on('sh -s', { input: scriptFor([{ name: 'bob', until: today }], undefined, 'observe') }).out,
+        on('sh -s', { input: scriptFor([{ name: 'bob', until: lastDay }], undefined, 'observe') }).out,
         /^drift\t\/etc/m,
         damage,
       );
-      apply([{ name: 'bob', until: today }]);
+      apply([{ name: 'bob', until: lastDay }]);
       assert.equal(login('bob'), 'bob', `mended after ${damage}`);
     }
   });
@@ -336,12 +344,12 @@ test('logins past the gateway, on a real sshd', { skip }, async (t) => {
   );
 
   await t.test('on terminals one line says what to do, and nothing else sees it', () => {
-    apply([{ name: 'bob', until: today }]);
+    apply([{ name: 'bob', until: lastDay }]);
     const { flags, run, port, directory } = machine;
     const target = 'bob@127.0.0.1';
     const shell = run('ssh', ['-tt', ...flags('bob'), '-p', `${port}`, target], 'exit\n');
     const said = shell.out.split('\r\n').filter((line) => line.includes('Direct logins'));
-    const line = `Direct logins end after ${today}. From now on register an SSH key at https://lab.example.org and use: ssh -p 2222 ${clusterId}.bob@gw.example.org`;
+    const line = `Direct logins end after ${lastDay}. From now on register an SSH key at https://lab.example.org and use: ssh -p 2222 ${clusterId}.bob@gw.example.org`;
     assert.deepEqual(said, [line], shell.out + shell.err);
     const plain = run('ssh', [...flags('bob'), '-p', `${port}`, target, 'echo out']);
     assert.deepEqual([plain.out, plain.err], ['out\n', '']);
@@ -375,11 +383,11 @@ test('logins past the gateway, on a real sshd', { skip }, async (t) => {
 
   await t.test('who is off the list is off it before anything else happens on the host', () => {
     apply([
-      { name: 'bob', until: today },
-      { name: 'carol', until: today },
+      { name: 'bob', until: lastDay },
+      { name: 'carol', until: lastDay },
     ]);
     must(`mkdir ${state}/accounts.new`);
-    const { status } = on('sh -s', { input: scriptFor([{ name: 'carol', until: today }]) });
+    const { status } = on('sh -s', { input: scriptFor([{ name: 'carol', until: lastDay }]) });
     assert.notEqual(status, 0, 'the accounts could not be written');
     must(`rmdir ${state}/accounts.new`);
     assert.deepEqual(
@@ -389,7 +397,7 @@ test('logins past the gateway, on a real sshd', { skip }, async (t) => {
     // A list that cannot be written is removed, and the host does not count as having the new one.
     must(`mkdir ${list}.new`);
     const before = must(`cat ${state}/current`);
-    const { out } = on('sh -s', { input: scriptFor([{ name: 'bob', until: today }]) });
+    const { out } = on('sh -s', { input: scriptFor([{ name: 'bob', until: lastDay }]) });
     assert.match(out, /^problem\tdirect\tthe list of direct logins cannot be written/m);
     assert.equal(must(`cat ${state}/current`), before);
     must(`rmdir ${list}.new`);
@@ -401,8 +409,8 @@ test('logins past the gateway, on a real sshd', { skip }, async (t) => {
 
   await t.test('killed at any write, it leaves the list before or the list after', () => {
     const [old, young] = [
-      [{ name: 'bob', until: today }],
-      [{ name: 'carol', until: today }, { name: 'mirror' }],
+      [{ name: 'bob', until: lastDay }],
+      [{ name: 'carol', until: lastDay }, { name: 'mirror' }],
     ];
     apply(young);
     const whole = must(`cat ${list}`);
@@ -440,7 +448,7 @@ chmod 755 /root/shims/${program}`);
   await t.test('keys of a directory are asked of its program', async () => {
     must(`sed -i 's|keys %u %h .ssh/authorized_keys$|keys %u %h .ssh/none -- /bin/cat /etc/keys.%u|' ${machine.directory}/sshd_config
       printf '%s\\n' '${lineOf('carol')}' > /etc/keys.carol; cp /etc/keys.carol /etc/keys.bob; chmod 644 /etc/keys.*; kill -HUP $(cat ${machine.directory}/sshd.pid)`);
-    apply([{ name: 'carol', until: today }]);
+    apply([{ name: 'carol', until: lastDay }]);
     assert.equal(
       await eventually(
         async () => login('carol'),
@@ -452,12 +460,12 @@ chmod 755 /root/shims/${program}`);
   });
 
   await t.test('where no one is left, and on a cluster that is released, nothing of it is there', () => {
-    apply([{ name: 'carol', until: today }]);
+    apply([{ name: 'carol', until: lastDay }]);
     must('cp /etc/ssh/andromeda-direct/*.list /etc/ssh/andromeda-direct/another.list');
     apply([]);
     assert.equal(must('ls /etc/ssh/andromeda-direct'), 'another.list\nkeys', "another cluster's list stays");
     must('rm /etc/ssh/andromeda-direct/another.list');
-    apply([{ name: 'carol', until: today }]);
+    apply([{ name: 'carol', until: lastDay }]);
     const { status, out } = on('sh -s', { input: scriptFor([], [], 'release') });
     assert.equal(status, 0, out);
     assert.equal(on('ls -d /etc/ssh/andromeda-direct /etc/profile.d/andromeda-direct.sh').status, 2);

@@ -1,6 +1,6 @@
 /**
  * A Slurm lab with people in it before the service knows the cluster, made by hand as an administrator does it: in files, with keys,
- * homes, groups, associations, and one of each kind that a survey must tell apart. Start the lab with `HOMES: 'shared'`.
+ * homes, groups, associations, and one account of each kind that a survey has a verdict for. Start the lab with `HOMES: 'shared'`.
  */
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';

@@ -38,7 +38,7 @@ test('a file server makes homes and hands them over, and no other host tries', {
   assert.deepEqual([facts.problems, facts.conflicts, facts.drift], [[], [], []]);
   const made = statSync(join(exported.path, 'ada'));
   assert.deepEqual([made.uid, made.gid, made.mode & 0o777], [30_001, 30_001, 0o700]);
-  // The server looks up the groups of a number (manage-gids), and nobody is to log in there.
+  // The server looks up the groups of a number (manage-gids). No person may log in there.
   assert.equal(await server.shell('getent passwd ada | cut -d: -f6,7'), '/home/ada:/usr/sbin/nologin');
   const atLogin = await login.apply([ada]);
   assert.deepEqual([atLogin.problems, atLogin.drift], [[], []]);

@@ -103,17 +103,19 @@ test('a hop that hangs is the one fault of every host behind it, and holds no ot
   const other = { address, roles: new Set<never>(), nodes: [], reach };
   const usual = { connectSeconds: 8, ms: 60_000 };
   const messages = async () => {
+    let over = 0;
     const errors = forty.map((number) =>
       run(shell, 'true', { number }, usual).then(
         () => assert.fail('it ran'),
-        (error) => error,
+        (error) => {
+          over += 1;
+          return error;
+        },
       ),
     );
-    const began = Date.now();
     await shell.run(other, 'true', AbortSignal.timeout(60_000), usual);
-    const took = Date.now() - began;
+    assert.ok(over < errors.length, 'the other host was asked meanwhile');
     const faults = await Promise.all(errors);
-    assert.ok(took < Date.now() - began - 1_000, 'the other host was asked meanwhile');
     assert.ok(faults.every((error) => error instanceof HostError && error.isUnreachable));
     return [...new Set(faults.map(({ hop }) => hop?.message))].join();
   };

@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { heard } from '../../support/heard.ts';
+import { limit } from '../../support/limit.ts';
 
 const unit = `[Unit]
 After=basic.target
@@ -47,9 +48,9 @@ export async function runBooted(directory: string, packages: string, script: str
     { stdio: ['ignore', 'pipe', 'pipe'] },
   );
   const shown = heard(machine.stdout, machine.stderr);
-  const limit = setTimeout(() => machine.kill('SIGKILL'), 280_000);
+  const ending = setTimeout(() => machine.kill('SIGKILL'), limit(280_000));
   await new Promise((done) => machine.once('close', done));
-  clearTimeout(limit);
+  clearTimeout(ending);
   const read = (name: string) =>
     existsSync(join(campaign, name)) ? readFileSync(join(campaign, name), 'utf8') : `no ${name}`;
   return { read, all: () => `${read('output')}\n${read('errors')}\n${shown().slice(-3000)}` };
