@@ -56,6 +56,7 @@ export function createKnownHosts(directory: string, shared: SharedKnownHosts | u
 
 /** A survey and the driver may write the file of a host at the same time, while the ssh of either reads it. */
 async function replaceFile(file: string, text: string): Promise<void> {
+  if ((await readFile(file, 'utf8').catch(() => undefined)) === text) return;
   const fresh = `${file}.${randomUUID()}`;
   await writeFile(fresh, text, { mode: 0o600 });
   await rename(fresh, file);
