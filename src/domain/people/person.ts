@@ -53,18 +53,22 @@ export function readEmails(text: string): { found: string[]; unread: string[] } 
 
 const usernamePattern = /^[a-z][a-z0-9_-]{0,31}$/;
 
+/** Groups whose members may become root on a host. */
+export const privilegedGroups = ['root', 'sudo', 'wheel', 'admin', 'docker', 'lxd', 'disk', 'shadow'];
+
 /**
  * Accounts and groups that hosts have for themselves, now or with a package later. A person or team of such a name would be taken for
  * them; members of some of these groups become root or read other people's data, and a person's own group has their name.
  */
-const reserved: ReadonlySet<string> = new Set(
-  (
-    'root daemon bin sys sync games man lp mail news uucp proxy www-data backup list irc gnats nobody sshd slurm munge ' +
-    'mysql postgres messagebus systemd-network systemd-resolve systemd-timesync polkitd adm wheel sudo shadow tty ' +
-    'admin docker podman lxd incus incus-admin libvirt kvm disk kmem mem input video render staff users nogroup ssh ' +
+const reserved: ReadonlySet<string> = new Set([
+  ...privilegedGroups,
+  ...(
+    'daemon bin sys sync games man lp mail news uucp proxy www-data backup list irc gnats nobody sshd slurm munge ' +
+    'mysql postgres messagebus systemd-network systemd-resolve systemd-timesync polkitd adm tty ' +
+    'podman incus incus-admin libvirt kvm kmem mem input video render staff users nogroup ssh ' +
     'ssl-cert systemd-journal crontab netdev plugdev microk8s'
   ).split(' '),
-);
+]);
 
 /** Checks a login name: 1 to 32 characters, a lowercase letter first. */
 export function isUsername(name: string): boolean {

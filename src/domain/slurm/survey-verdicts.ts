@@ -1,5 +1,5 @@
 /** What a survey says of each account: whether it can be adopted, and what is in the way. Pure rules, the first that holds names it. */
-import { homeOf, isUsername, usernamesFromEmail } from '../people/person.ts';
+import { homeOf, isUsername, privilegedGroups, usernamesFromEmail } from '../people/person.ts';
 import { type FoundKeys, keysOf } from './survey-keys.ts';
 import type { Judgement, PersonKeys, Verdict } from './survey-person.ts';
 import {
@@ -33,7 +33,6 @@ interface Finding {
 
 /** A lab's shared account has the keys of many; a person has one for each machine. */
 const mostKeysOfPerson = 5;
-const privilegedGroups = new Set(['root', 'sudo', 'wheel', 'admin', 'docker', 'lxd', 'disk', 'shadow']);
 
 export function subjectOf(
   name: string,
@@ -158,7 +157,7 @@ function rightsOn(hosts: readonly SurveyedHost[], account: SurveyedAccount): str
   const { name, uid, gid } = account;
   const sudoers = new Set(hosts.flatMap((host) => host.sudoers));
   const groups = [...groupsOf(account, hosts), groupName(hosts, gid)];
-  const byGroup = groups.find((one) => privilegedGroups.has(one) || sudoers.has(`%${one}`));
+  const byGroup = groups.find((one) => privilegedGroups.includes(one) || sudoers.has(`%${one}`));
   return [
     ...(byGroup === undefined ? [] : [`it is in the group ${byGroup}`]),
     ...(sudoers.has(name) || sudoers.has(`#${uid}`) ? ['sudoers names it'] : []),

@@ -2,6 +2,8 @@
  * Accounts that were on a host before us and are ours by name and numbers. Adopting one changes nothing but our notes: $S/kept has what it
  * had in the fields that we may change later, so that they can be handed back. $S/spared: accounts that were found unfit.
  */
+import { privilegedGroups } from '../../../domain/people/person.ts';
+
 export const adoption = String.raw`
 # Files that the site copies from another host, where they are written.
 is_copy() { has_row accounts copied; }
@@ -10,8 +12,7 @@ say_old_copy() {
     problem account "the account files are copied here, and are not current for $(cut -f 2 "$T/edits" | head -n 5 | one_line)"
 }
 
-# Groups whose members may become root.
-powerful=' root sudo wheel admin docker lxd disk shadow '
+powerful=' ${privilegedGroups.join(' ')} '
 
 # Of the accounts in FILE those that may become root, and by what, in $T/privileged; "unknown" where sudo does not say. Not those that
 # the settings allow it.
