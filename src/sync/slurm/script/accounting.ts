@@ -123,7 +123,8 @@ edit_planned() {
   # Those with the same values take one call.
   awk '$1 ~ /^(open|close)$/ { print $3 ($1 == "close" ? " 0 0" : " " $4 " " $5) "\t" $2 }' "$T/plan" | sort > "$T/limiting"
   cut -f 1 "$T/limiting" | uniq | while read -r where submit jobs; do
-    sed -n "s/^$where $submit $jobs$tab//p" "$T/limiting" | in_calls | while read -r names; do limit_jobs "$where" "$submit" "$jobs" "$names"; done
+    awk -F '\t' -v values="$where $submit $jobs" '$1 "" == values { print $2 }' "$T/limiting" | in_calls |
+      while read -r names; do limit_jobs "$where" "$submit" "$jobs" "$names"; done
   done
   sed -n 's/^drop //p' "$T/plan" | in_calls | while read -r names; do edit_associations drop "$names"; done
   find_associations "$people" && plan_associations "$people" > "$T/plan" && [ ! -s "$T/plan" ]
