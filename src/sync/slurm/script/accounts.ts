@@ -135,7 +135,7 @@ edited() { # passwd|group|shadow|gshadow|subuid|subgid
 recall_accounts() {
   set -- /dev/null
   : > "$T/noted"
-  cat "$S/kept" > "$T/kept" 2> /dev/null
+  if [ -f "$S/kept" ]; then cat "$S/kept"; fi > "$T/kept"
   find_former
   for file in /var/lib/andromeda-slurm/*/accounts /var/lib/andromeda-slurm/*/directory; do [ ! -f "$file" ] || set -- "$@" "$file"; done
   awk -v id="$id" -v taken="$T/taken" '

@@ -98,7 +98,11 @@ check_adoptions() {
 find_former() {
   : > "$T/taken"; : > "$T/due"
   # An observation has those of the last change whom it did not lock.
-  if has_row action apply || has_row action release; then rows former; else cat "$S/former" 2> /dev/null; return 0; fi > "$T/former"
+  if has_row action apply || has_row action release; then rows former
+  else
+    [ ! -f "$S/former" ] || cat "$S/former"
+    return 0
+  fi > "$T/former"
   [ -s "$T/former" ] || return 0
   cat "$S/accounts" > "$T/known" 2> /dev/null
   awk 's == "known" { known[$1] = 1; next } s == "former" { former[$1] = $2; next } former[$1] == $3 && !($1 in known) { print $1 }' \
@@ -163,6 +167,7 @@ keep_fields() {
 }
 
 notice_passwords() {
+  [ -s "$T/kept" ] || return 0
   awk -F '[:\t]' 's == "kept" { kept[$1] = 1; next }
     $1 in kept && $2 !~ /^[!*]/ && $8 != "1" { names = names (count++ ? ", " : "") $1 }
     END { if (count) print "notice\t" names (count == 1 ? " keeps" : " keep") " the password of before, which is a second way in" }' \
