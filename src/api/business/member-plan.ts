@@ -361,24 +361,21 @@ async function restartOf(
 type Restart = Awaited<ReturnType<typeof restartOf>>;
 
 export async function listSlurmAccounts({ db, now }: Tx): Promise<SlurmCluster[]> {
-  const lists = new Map<string, { users: AccessListUser[]; accounts: LoginAccount[] }>();
+  const lists = new Map<string, { users: AccessListUser[]; given: Given }>();
   const clusters: SlurmCluster[] = [];
   for (const { id, name, state, scheduler, driver, organizationId } of await listAllClusters(db)) {
     if (scheduler !== 'sunk' || !isInService({ state })) continue;
-    let list = lists.get(organizationId);
-    if (!list) {
-      const users = await listWantedUsers(db, organizationId, now);
-      const given = await listGivenNumbers(db, organizationId);
-      const accounts = users.map(({ userId, username, desiredLoginState: loginState }): LoginAccount => {
-        return { username, loginState, ...(given.has(userId) && { isAdopted: true }) };
-      });
-      list = { users, accounts };
-      lists.set(organizationId, list);
-    }
-    const { users, accounts } = list;
-    const own = driver.slurm?.adopt ? accounts : accounts.map(({ isAdopted: _, ...account }) => account);
+    const { users, given } = lists.get(organizationId) ?? {
+      users: await listWantedUsers(db, organizationId, now),
+      given: await listGivenNumbers(db, organizationId),
+    };
+    lists.set(organizationId, { users, given });
+    const accounts = users.map(({ userId, username, desiredLoginState: loginState }): LoginAccount => {
+      const isAdopted = driver.slurm?.adopt && given.has(userId);
+      return { username, loginState, ...(isAdopted && { isAdopted }) };
+    });
     const direct = await findDirectLogins(db, { id, organizationId, driver }, users, now);
-    clusters.push({ id, name, rollout: rolloutForPeople(driver.slurm), accounts: own, direct });
+    clusters.push({ id, name, rollout: rolloutForPeople(driver.slurm), accounts, direct });
   }
   return clusters;
 }
