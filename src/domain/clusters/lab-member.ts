@@ -15,11 +15,13 @@ export interface LabMember {
   permissions?: PermissionKey[];
 }
 
-export class LabError extends DomainError {
-  /** The path to the fault: keys and list indexes, outermost first. */
-  readonly at: readonly (string | number)[];
+/** The path to a part of a lab file: keys and list indexes, outermost first. */
+export type LabPath = readonly (string | number)[];
 
-  constructor(message: string, at: readonly (string | number)[]) {
+export class LabError extends DomainError {
+  readonly at: LabPath;
+
+  constructor(message: string, at: LabPath) {
     super('invalid_request', message);
     this.at = at;
   }
@@ -28,11 +30,7 @@ export class LabError extends DomainError {
 const mostNumber = 2 ** 31 - 1;
 
 /** `fingerprints`: of the member's keys, which are valid. */
-export type MemberCheck = (
-  member: LabMember,
-  fingerprints: readonly string[],
-  at: readonly (string | number)[],
-) => void;
+export type MemberCheck = (member: LabMember, fingerprints: readonly string[], at: LabPath) => void;
 
 /**
  * A check of an organization's members, one after the other. It throws a `LabError` for a member's first fault, alone or with one
@@ -60,10 +58,7 @@ export function memberCheck(slug: string): MemberCheck {
   };
 }
 
-function checkMember(
-  { email, username, uid, gid, permissions }: LabMember,
-  at: readonly (string | number)[],
-) {
+function checkMember({ email, username, uid, gid, permissions }: LabMember, at: LabPath) {
   for (const [name, number] of Object.entries({ uid, gid }))
     if (number !== undefined && !(number >= 1 && number <= mostNumber))
       throw new LabError(`The ${name} of ${email} is ${number}, not between 1 and ${mostNumber}.`, [
@@ -81,16 +76,11 @@ function checkMember(
   if (unknown) throw new LabError(`${unknown} is not a permission.`, [...at, 'permissions']);
 }
 
-export function once(seen: Set<string>, value: string, what: string, at: readonly (string | number)[]): void {
+export function once(seen: Set<string>, value: string, what: string, at: LabPath): void {
   checkNew(seen, value, what, at);
   seen.add(value);
 }
 
-function checkNew(
-  seen: ReadonlySet<string>,
-  value: string,
-  what: string,
-  at: readonly (string | number)[],
-): void {
+function checkNew(seen: ReadonlySet<string>, value: string, what: string, at: LabPath): void {
   if (seen.has(value)) throw new LabError(`The ${what} ${value} is there twice.`, at);
 }

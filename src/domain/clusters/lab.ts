@@ -9,7 +9,7 @@ import { foldEmail, type StaffKey } from '../people/person.ts';
 import { checkDirect } from '../slurm/direct.ts';
 import { checkSlurmSettings, type SlurmSettings } from '../slurm/settings.ts';
 import { isTime } from '../units.ts';
-import { LabError, type LabMember, memberCheck, once } from './lab-member.ts';
+import { LabError, type LabMember, type LabPath, memberCheck, once } from './lab-member.ts';
 
 export interface LabUser {
   email: string;
@@ -116,7 +116,7 @@ export function checkLab({ clusters, ...others }: WrittenLab): Lab {
   return lab;
 }
 
-function checkMembers({ slug, members = [] }: LabOrganization, at: readonly (string | number)[]): void {
+function checkMembers({ slug, members = [] }: LabOrganization, at: LabPath): void {
   const check = memberCheck(slug);
   for (const [index, member] of members.entries()) {
     const here = [...at, 'members', index];
@@ -125,7 +125,7 @@ function checkMembers({ slug, members = [] }: LabOrganization, at: readonly (str
   }
 }
 
-function keyOf(line: string, email: string, at: readonly (string | number)[]) {
+function keyOf(line: string, email: string, at: LabPath) {
   try {
     return parseSshPublicKey(line);
   } catch (error) {
@@ -133,7 +133,7 @@ function keyOf(line: string, email: string, at: readonly (string | number)[]) {
   }
 }
 
-function checkGroups({ slug, groups = [] }: LabOrganization, at: readonly (string | number)[]): void {
+function checkGroups({ slug, groups = [] }: LabOrganization, at: LabPath): void {
   const [names, gids] = [new Set<string>(), new Set<string>()];
   for (const [index, { name, gid }] of groups.entries()) {
     const here = [...at, 'groups', index];
@@ -142,7 +142,7 @@ function checkGroups({ slug, groups = [] }: LabOrganization, at: readonly (strin
   }
 }
 
-function checkClusterAt(cluster: LabCluster, at: readonly (string | number)[]): void {
+function checkClusterAt(cluster: LabCluster, at: LabPath): void {
   try {
     checkDriver(cluster);
     const types = cluster.simulated?.storage?.types ?? [];
@@ -153,7 +153,7 @@ function checkClusterAt(cluster: LabCluster, at: readonly (string | number)[]): 
   }
 }
 
-function checkGrant(grant: LabGrant, seen: Set<string>, at: readonly (string | number)[]): void {
+function checkGrant(grant: LabGrant, seen: Set<string>, at: LabPath): void {
   const { user, relation, roleId, expiresAt } = grant;
   once(seen, grantName(grant), 'grant', at);
   if (!grant.allowWiderRole && isWiderRole(grant))

@@ -76,15 +76,8 @@ export function accountRows(
     const { username, uid, gid, userId, shell, loginState } = account;
     if (loginState !== 'ready' || (uid === 0 && host.accounts !== 'directory')) return ['member', username];
     const usable = /^\/[A-Za-z0-9_/.+-]+$/.test(shell) ? shell : '/bin/bash';
-    return [
-      'account',
-      username,
-      uid,
-      userId,
-      isServer ? '/usr/sbin/nologin' : usable,
-      gid,
-      adoption(account),
-    ];
+    const set = isServer ? '/usr/sbin/nologin' : usable;
+    return ['account', username, uid, userId, set, gid, adoption(account)];
   });
 }
 

@@ -98,12 +98,8 @@ check_adoptions() {
 find_former() {
   : > "$T/taken"; : > "$T/due"
   # An observation has those of the last change whom it did not lock.
-  if has_row action apply || has_row action release; then rows former
-  else
-    [ ! -f "$S/former" ] || cat "$S/former"
-    return 0
-  fi > "$T/former"
-  [ -s "$T/former" ] || return 0
+  if has_row action apply || has_row action release; then rows former; elif [ -f "$S/former" ]; then cat "$S/former"; fi > "$T/former"
+  has_rows former || return 0
   cat "$S/accounts" > "$T/known" 2> /dev/null
   awk 's == "known" { known[$1] = 1; next } s == "former" { former[$1] = $2; next } former[$1] == $3 && !($1 in known) { print $1 }' \
     FS='\t' s=known "$T/known" s=former "$T/former" FS=: s=passwd /etc/passwd > "$T/returned"
