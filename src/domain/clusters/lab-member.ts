@@ -1,7 +1,7 @@
 /** The members of a lab file, and what is demanded of them. A page in a browser uses this as well. */
 import { isPermissionKey, type PermissionKey, type Role } from '../access/permission.ts';
 import { DomainError } from '../error.ts';
-import { foldEmail, isUsername } from '../people/person.ts';
+import { foldEmail, isUsername, usernameRule } from '../people/person.ts';
 
 export interface LabMember {
   email: string;
@@ -68,10 +68,7 @@ function checkMember({ email, username, uid, gid, permissions }: LabMember, at: 
   if (uid === undefined && gid !== undefined)
     throw new LabError(`${email} has a gid, and no uid.`, [...at, 'gid']);
   if (username !== undefined && !isUsername(username))
-    throw new LabError(
-      `"${username}" cannot be a username: 1 to 32 characters, a lowercase letter first, then lowercase letters, digits, _ or -, and not an account that systems have for themselves.`,
-      [...at, 'username'],
-    );
+    throw new LabError(`"${username}" cannot be a username: ${usernameRule}.`, [...at, 'username']);
   const unknown = permissions?.find((permission) => !isPermissionKey(permission));
   if (unknown) throw new LabError(`${unknown} is not a permission.`, [...at, 'permissions']);
 }

@@ -1,7 +1,7 @@
 /** Organizations, memberships and teams, and the invariants that every change must keep. */
 import type { Role } from '../access/permission.ts';
 import { invalidRequest, invalidState } from '../error.ts';
-import { isUsername } from '../people/person.ts';
+import { isUsername, usernameRule } from '../people/person.ts';
 import { cutText } from '../text.ts';
 
 export interface Organization {
@@ -57,9 +57,7 @@ export function checkUsername(
     );
   }
   if (!isUsername(wanted)) {
-    throw invalidRequest(
-      `"${cutText(wanted, 80)}" cannot be a username: 1 to 32 characters, a lowercase letter first, then lowercase letters, digits, _ or -, and not an account or group that systems have for themselves.`,
-    );
+    throw invalidRequest(`"${cutText(wanted, 80)}" cannot be a username: ${usernameRule}.`);
   }
   if (isTaken) {
     throw invalidState(`The username ${wanted} is, or was, another person's or a team's here.`);
@@ -87,9 +85,7 @@ export const mostTeams = 200;
 /** Throws `invalid_request` for a name that no team can have. */
 export function checkTeamName(name: string): void {
   if (isUsername(name)) return;
-  throw invalidRequest(
-    `"${cutText(name, 80)}" cannot be a team: 1 to 32 characters, a lowercase letter first, then lowercase letters, digits, _ or -, and not a group that systems have for themselves.`,
-  );
+  throw invalidRequest(`"${cutText(name, 80)}" cannot be a team: ${usernameRule}.`);
 }
 
 /** The name of the group that everyone in an organization is in. */

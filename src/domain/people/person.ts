@@ -70,6 +70,10 @@ const reserved: ReadonlySet<string> = new Set([
   ).split(' '),
 ]);
 
+/** What `isUsername` demands, for the end of a sentence. */
+export const usernameRule =
+  '1 to 32 characters, a lowercase letter first, then lowercase letters, digits, _ or -, and not an account or group that systems have for themselves';
+
 /** Checks a login name: 1 to 32 characters, a lowercase letter first. */
 export function isUsername(name: string): boolean {
   return usernamePattern.test(name) && !reserved.has(name);
