@@ -49,7 +49,7 @@ function sizes(): Figure[] {
   );
   const lines = [...sources.values()].reduce((sum, text) => sum + linesOf(text), 0);
   return [
-    { name: 'lines of src', value: lines, aim: 70_000, bound: 84_069 },
+    { name: 'lines of src', value: lines, aim: 70_000, bound: 84_053 },
     { name: 'files of src', value: sources.size, aim: 560, bound: 554 },
     {
       name: 'files of at most 30 lines with one importer',
